@@ -1,0 +1,60 @@
+# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them.
+# A room that has no folder yet is passed over; one that has only headers becomes an INTERFACE target.
+
+set(magpie_rooms_file ${CMAKE_CURRENT_SOURCE_DIR}/tools/rooms.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${magpie_rooms_file})
+file(STRINGS ${magpie_rooms_file} magpie_room_lines REGEX "^[a-z]")
+
+add_library(magpie STATIC)
+add_library(magpie::magpie ALIAS magpie)
+target_include_directories(magpie PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(magpie PUBLIC cxx_std_20)
+target_link_libraries(magpie PUBLIC Threads::Threads)
+
+set(magpie_lower_rooms "")  # targets on the layers below the current one
+set(magpie_layer_rooms "")  # targets met so far on the current layer
+set(magpie_layer 0)
+set(magpie_sources_found OFF)
+
+foreach(line IN LISTS magpie_room_lines)
+  string(REGEX REPLACE "[ \t]+" ";" fields "${line}")
+  list(POP_FRONT fields room layer)
+  if(layer LESS magpie_layer)
+    message(FATAL_ERROR "${magpie_rooms_file}: list the rooms from the lowest layer up (${room})")
+  elseif(layer GREATER magpie_layer)
+    list(APPEND magpie_lower_rooms ${magpie_layer_rooms})
+    set(magpie_layer_rooms "")
+    set(magpie_layer ${layer})
+  endif()
+
+  file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.S)
+  file(GLOB headers CONFIGURE_DEPENDS src/${room}/*.h)
+  set(target magpie_${room})
+  if(sources)
+    add_library(${target} OBJECT ${sources} ${headers})
+    target_include_directories(${target} PRIVATE src PUBLIC include)
+    target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
+    if(MAGPIE_VALGRIND)
+      target_compile_definitions(${target} PRIVATE MAGPIE_VALGRIND=1)
+    endif()
+    foreach(peer IN LISTS fields)
+      if(TARGET magpie_${peer})
+        target_link_libraries(${target} PUBLIC magpie_${peer})
+      endif()
+    endforeach()
+    target_sources(magpie PRIVATE $<TARGET_OBJECTS:${target}>)
+    set(magpie_sources_found ON)
+  elseif(headers)
+    add_library(${target} INTERFACE ${headers})
+    target_link_libraries(${target} INTERFACE ${magpie_lower_rooms})
+  else()
+    continue()
+  endif()
+  list(APPEND magpie_layer_rooms ${target})
+endforeach()
+
+if(NOT magpie_sources_found)
+  message(FATAL_ERROR "No room under src/ has a source file")
+endif()
