@@ -1,0 +1,51 @@
+// affinity.cc: see affinity.h.
+
+#include "cpus/affinity.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <vector>
+
+namespace magpie::cpus {
+namespace {
+
+constexpr std::size_t kFirstCpus = 1024;
+// Far beyond any kernel's limit. It ends the search where EINVAL has another cause, for example a
+// system call filter that answers so.
+constexpr std::size_t kMostCpus = std::size_t{1} << 20;
+
+int ask_kernel(std::size_t bytes, unsigned long* mask) {
+  // Pid 0 is the calling thread. The cast is what the CPU_ALLOC macros do.
+  if (sched_getaffinity(0, bytes, reinterpret_cast<cpu_set_t*>(mask)) == 0) return 0;
+  return errno;
+}
+
+}  // namespace
+
+int count_affinity(AffinityCall call) {
+  constexpr std::size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
+  for (std::size_t cpus = kFirstCpus; cpus <= kMostCpus; cpus *= 2) {
+    std::vector<unsigned long> mask(cpus / kWordBits, 0);
+    const int error = call(mask.size() * sizeof(unsigned long), mask.data());
+    if (error == EINVAL) continue;
+    if (error != 0) return 0;
+    int count = 0;
+    for (unsigned long word : mask) count += std::popcount(word);
+    return count;
+  }
+  return 0;
+}
+
+int affinity_cpus() {
+  const int count = count_affinity(&ask_kernel);
+  if (count > 0) return count;
+  // A sandbox may forbid the call. The number of online CPUs is the best guess left.
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+}  // namespace magpie::cpus

@@ -1,0 +1,26 @@
+// affinity.h: on how many CPUs the kernel may place the calling thread.
+//
+// The affinity mask is a bit set whose length only the kernel knows: it rejects a buffer that is
+// shorter than its own set. The fixed cpu_set_t of libc ends at 1024 CPUs, so on a larger machine
+// the plain call fails and a program that ignores the failure would run on one CPU. We start at
+// that size and double the buffer until the kernel is content.
+//
+// The mask belongs to a thread. New threads inherit it, so asking early, from the thread that
+// starts the runtime, answers for all of them.
+
+#pragma once
+
+#include <cstddef>
+
+namespace magpie::cpus {
+
+// Number of CPUs in the affinity mask of the calling thread; at least 1. Any thread may call it.
+[[nodiscard]] int affinity_cpus();
+
+// The system call, as a seam for tests: fills `mask` of `bytes` bytes and returns 0, or an errno.
+using AffinityCall = int (*)(std::size_t bytes, unsigned long* mask);
+
+// As above, with `call` in place of the kernel. Returns 0 if no mask could be had.
+[[nodiscard]] int count_affinity(AffinityCall call);
+
+}  // namespace magpie::cpus
