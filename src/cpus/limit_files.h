@@ -23,7 +23,7 @@
 //                the smallest quota counts, and each mount may show ancestors that another hides.
 // Covered mounts A mount that lies under a later one at the same mount point cannot be reached by
 //                its name, so it is left out; we would read the other tree's files in its name.
-// Existence      is not checked here. The real root never has the file, and others get it when
+// Existence      is not checked here. The root of v2 never has the file, and others get it when
 //                the controller is switched on. The reader simply tries them.
 
 #pragma once
