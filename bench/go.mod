@@ -1,0 +1,3 @@
+module magpie.bench
+
+go 1.19
