@@ -19,4 +19,7 @@ endforeach()
 file(GLOB magpie_demo_sources CONFIGURE_DEPENDS examples/demo/*.cc)
 if(magpie_demo_sources)
   magpie_add_example(demo magpie_demo ${magpie_demo_sources})
+  if(MAGPIE_BUILD_TESTS)
+    set_tests_properties(example_demo PROPERTIES RUN_SERIAL ON)  # it uses every core for many seconds
+  endif()
 endif()
