@@ -1,0 +1,265 @@
+// task.h: how a callable and its result are stored in a goroutine. Not part of the API.
+//
+// The runtime gives every goroutine kInlineBytes of room. What fits is built there; what does not is built on
+// the heap and the room holds a pointer to it. The runtime sees one function, the body, with two orders:
+// run it, or drop it: destroy what is in the room, be it a call that will never run or an outcome that
+// nobody wants any more. The body of a detached goroutine destroys its call when it has run.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace magpie {
+
+// For go() and spawn().
+struct GoOptions {
+  std::string name = {};       // shown in dumps and error messages
+  std::size_t stack_size = 0;  // 0: as in Options; else a stack of this many bytes, whole pages
+};
+
+namespace detail {
+
+struct Task;  // the runtime's record of a goroutine
+
+enum class TaskOrder : unsigned char { run, drop };
+using TaskBody = void (*)(void* room, TaskOrder order);
+
+inline constexpr std::size_t kInlineBytes = 64;
+inline constexpr std::size_t kInlineAlign = 16;
+
+// A goroutine that is not started. Throws std::logic_error when no runtime runs, std::bad_alloc,
+// std::invalid_argument for bad options.
+[[nodiscard]] Task* make_task(const GoOptions* options);
+void* room_of(Task* task) noexcept;
+void unmake_task(Task* task) noexcept;  // instead of starting it
+
+void start_task(Task* task, TaskBody body) noexcept;
+
+// A joinable goroutine, and which run() it belongs to.
+struct TaskRef {
+  Task* task = nullptr;
+  std::uint64_t generation = 0;
+};
+TaskRef start_joinable_task(Task* task, TaskBody body) noexcept;  // to be detached, or waited for and freed
+void wait_for_task(TaskRef ref);  // until it has ended, or was dropped because its run() ended
+void detach_task(TaskRef ref) noexcept;
+void free_joined_task(Task* task) noexcept;  // gives its body the order to drop what is left in the room
+
+// While it is true, the goroutine's record is there: its run() has not ended, and waits for us if it wants to.
+class Visit {
+ public:
+  explicit Visit(TaskRef ref) noexcept;
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  explicit operator bool() const { return ok_; }
+
+ private:
+  bool entered_;
+  bool ok_;
+};
+
+// T in the room if it fits, else on the heap.
+template <class T>
+struct Stored {
+  static constexpr bool kInline = sizeof(T) <= kInlineBytes && alignof(T) <= kInlineAlign;
+
+  template <class... Args>
+  static void build(void* room, Args&&... args) {
+    if constexpr (kInline) {
+      new (room) T(std::forward<Args>(args)...);
+    } else {
+      new (room) T*(new T(std::forward<Args>(args)...));
+    }
+  }
+  static T& in(void* room) {
+    if constexpr (kInline) {
+      return *std::launder(static_cast<T*>(room));
+    } else {
+      return **std::launder(static_cast<T**>(room));
+    }
+  }
+  static void destroy(void* room) noexcept {
+    if constexpr (kInline) {
+      std::destroy_at(&in(room));
+    } else {
+      delete &in(room);
+    }
+  }
+};
+
+template <class F, class... Args>
+struct Call {
+  template <class G, class... As>
+  explicit Call(G&& f, As&&... as) : callable(std::forward<G>(f)), arguments(std::forward<As>(as)...) {}
+
+  decltype(auto) operator()() {
+    return std::apply(
+        [this](Args&... as) -> decltype(auto) { return std::invoke(std::move(callable), std::move(as)...); },
+        arguments);
+  }
+
+  [[no_unique_address]] F callable;
+  [[no_unique_address]] std::tuple<Args...> arguments;
+};
+
+// Builds a T in a new task's room; the task is unmade when the constructor throws.
+template <class T, class... Args>
+Task* make_task_with(const GoOptions* options, Args&&... args) {
+  Task* task = make_task(options);
+  if constexpr (std::is_nothrow_constructible_v<T, Args&&...> && Stored<T>::kInline) {
+    Stored<T>::build(room_of(task), std::forward<Args>(args)...);
+  } else {
+    try {
+      Stored<T>::build(room_of(task), std::forward<Args>(args)...);
+    } catch (...) {
+      unmake_task(task);
+      throw;
+    }
+  }
+  return task;
+}
+
+template <class F, class... Args>
+void start_detached(const GoOptions* options, F&& f, Args&&... args) {
+  using Body = Call<std::decay_t<F>, std::decay_t<Args>...>;
+  Task* task = make_task_with<Body>(options, std::forward<F>(f), std::forward<Args>(args)...);
+  start_task(task, [](void* room, TaskOrder order) {
+    struct Destroy {
+      void* room;
+      ~Destroy() { Stored<Body>::destroy(room); }
+    } destroy{room};
+    if (order == TaskOrder::run) Stored<Body>::in(room)();
+  });
+}
+
+// What a joinable goroutine leaves behind: a value, an exception, or nothing if it was dropped.
+template <class R>
+class Outcome {
+ public:
+  Outcome() noexcept {}
+  Outcome(const Outcome&) = delete;
+  Outcome& operator=(const Outcome&) = delete;
+  ~Outcome() {
+    if (kind_ == Kind::value) std::destroy_at(&value_);
+    if (kind_ == Kind::error) std::destroy_at(&error_);
+  }
+
+  template <class F>
+  void fill_from(F& call) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        call();
+        new (&value_) Value{};
+      } else if constexpr (std::is_reference_v<R>) {
+        new (&value_) Value(std::addressof(call()));
+      } else {
+        new (&value_) Value(call());
+      }
+      kind_ = Kind::value;
+    } catch (...) {
+      new (&error_) std::exception_ptr(std::current_exception());
+      kind_ = Kind::error;
+    }
+  }
+
+  R take() {
+    if (kind_ == Kind::error) std::rethrow_exception(std::move(error_));
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(*value_);
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(value_);
+    }
+  }
+
+ private:
+  enum class Kind : unsigned char { nothing, value, error };
+  struct Void {};
+  using Value =
+      std::conditional_t<std::is_void_v<R>, Void,
+                         std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, R>>;
+  union {
+    Value value_;
+    std::exception_ptr error_;
+  };
+  Kind kind_ = Kind::nothing;
+};
+
+// The callable until it has run, then its outcome.
+template <class R, class Body>
+struct JoinableCall {
+  template <class... Args>
+  explicit JoinableCall(Args&&... args) : body(std::in_place, std::forward<Args>(args)...) {}
+
+  void run() noexcept {
+    outcome.fill_from(*body);
+    body.reset();  // what it captured ends before the joiner goes on
+  }
+
+  Outcome<R> outcome;
+  std::optional<Body> body;
+};
+
+// In the room of a joinable task: where its outcome is, for whoever knows only R, and the call if it fits.
+template <class R>
+struct JoinableRoom {
+  static constexpr std::size_t kBytes = kInlineBytes - kInlineAlign;
+
+  alignas(kInlineAlign) Outcome<R>* outcome;
+  alignas(kInlineAlign) std::byte call[kBytes];
+
+  static JoinableRoom& of(Task* task) { return in(room_of(task)); }
+  static JoinableRoom& in(void* room) { return *std::launder(static_cast<JoinableRoom*>(room)); }
+};
+
+template <class R, class F, class... Args>
+TaskRef start_joinable(const GoOptions* options, F&& f, Args&&... args) {
+  using Whole = JoinableCall<R, Call<std::decay_t<F>, std::decay_t<Args>...>>;
+  using Room = JoinableRoom<R>;
+  constexpr bool fits = sizeof(Whole) <= Room::kBytes && alignof(Whole) <= kInlineAlign;
+
+  Task* task = make_task(options);
+  Room* room = new (room_of(task)) Room;
+  Whole* whole;
+  try {
+    if constexpr (fits) {
+      whole = new (room->call) Whole(std::forward<F>(f), std::forward<Args>(args)...);
+    } else {
+      whole = new Whole(std::forward<F>(f), std::forward<Args>(args)...);
+      new (room->call) Whole*(whole);
+    }
+  } catch (...) {
+    unmake_task(task);
+    throw;
+  }
+  room->outcome = &whole->outcome;
+  return start_joinable_task(task, [](void* place, TaskOrder order) {
+    std::byte* bytes = Room::in(place).call;
+    Whole* mine;
+    if constexpr (fits) {
+      mine = std::launder(reinterpret_cast<Whole*>(bytes));
+    } else {
+      mine = *std::launder(reinterpret_cast<Whole**>(bytes));
+    }
+    if (order == TaskOrder::run) {
+      mine->run();
+    } else if constexpr (fits) {
+      std::destroy_at(mine);
+    } else {
+      delete mine;
+    }
+  });
+}
+
+}  // namespace detail
+}  // namespace magpie

@@ -1,0 +1,116 @@
+// go.h: starts goroutines.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/detail/task.h>
+#include <magpie/runtime.h>
+
+namespace magpie {
+
+// Starts a goroutine that calls f(args...), both copied or moved into it. Returns at once; may be called from
+// any thread while the runtime runs. A small f is stored in the goroutine itself: no allocation.
+// An exception that leaves f is reported with the goroutine's number and name and ends the program, unless
+// on_uncaught() says otherwise. Throws std::logic_error when no runtime runs, std::bad_alloc without memory.
+template <class F, class... Args>
+  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+void go(F&& f, Args&&... args) {
+  detail::start_detached(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+// The same with a name for dumps and messages, or a stack of its own size.
+// Throws std::invalid_argument too, for a stack size that is not whole pages or below 16 KiB.
+template <class F, class... Args>
+  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+void go(const GoOptions& options, F&& f, Args&&... args) {
+  detail::start_detached(&options, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+// Owns a running goroutine and its result. The destructor joins, like std::jthread's, and swallows the
+// goroutine's exception. Movable; used by one thread at a time.
+template <class R>
+class [[nodiscard]] JoinHandle {
+ public:
+  JoinHandle() = default;
+  JoinHandle(JoinHandle&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
+  JoinHandle& operator=(JoinHandle&& other) noexcept {
+    if (this != &other) {
+      finish();
+      ref_ = std::exchange(other.ref_, {});
+    }
+    return *this;
+  }
+  ~JoinHandle() { finish(); }
+
+  bool joinable() const { return ref_.task != nullptr; }
+
+  // Waits for the goroutine to end; returns its result or rethrows its exception. Blocks the goroutine, or
+  // the thread if called on a plain one. A goroutine that has not started yet is run in place, on the
+  // joiner's stack. Throws std::logic_error when there is nothing to join, or its run() has ended.
+  R join() {
+    if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
+    detail::TaskRef ref = std::exchange(ref_, {});
+    detail::wait_for_task(ref);
+    detail::Visit visit(ref);
+    if (!visit) throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
+    Freed freed{ref.task};
+    return detail::JoinableRoom<R>::of(ref.task).outcome->take();
+  }
+
+  // Lets the goroutine go on alone; its result or exception is dropped.
+  void detach() {
+    if (ref_.task == nullptr) throw std::logic_error("magpie: detach() on an empty JoinHandle");
+    detail::detach_task(std::exchange(ref_, {}));
+  }
+
+ private:
+  template <class F, class... Args>
+  friend auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
+
+  explicit JoinHandle(detail::TaskRef ref) : ref_(ref) {}
+
+  struct Freed {
+    detail::Task* task;
+    ~Freed() { detail::free_joined_task(task); }
+  };
+
+  void finish() {
+    if (ref_.task == nullptr) return;
+    detail::wait_for_task(ref_);
+    if (detail::Visit visit(ref_); visit) detail::free_joined_task(ref_.task);
+    ref_ = {};
+  }
+
+  detail::TaskRef ref_;
+};
+
+template <class F, class... Args>
+auto spawn_with(const GoOptions* options, F&& f, Args&&... args) {
+  using Result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+  return JoinHandle<Result>(
+      detail::start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
+}
+
+// Starts a goroutine whose result, or exception, join() returns. Otherwise as go().
+template <class F, class... Args>
+  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+auto spawn(F&& f, Args&&... args) {
+  return spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+template <class F, class... Args>
+  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+auto spawn(const GoOptions& options, F&& f, Args&&... args) {
+  return spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+// Handles goroutines' uncaught exceptions from now on instead of ending the program: called on the failing
+// goroutine, inside its catch block; the goroutine ends when it returns. An empty function restores the default.
+void on_uncaught(std::function<void(std::exception_ptr)> handler);
+
+}  // namespace magpie

@@ -1,0 +1,94 @@
+// runtime.h: starts the scheduler and tells and sets how it works.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace magpie {
+
+// How run() sets the runtime up.
+struct Options {
+  // How many goroutines run at the same time. 0: MAGPIE_PROCS if set, else what this process may use:
+  // its CPU affinity and every cgroup quota above it, re-read about once a second.
+  int procs = 0;
+
+  // OS threads, at most. When no more may be made, goroutines wait for the threads there are.
+  int max_threads = 10'000;
+
+  // Address space of a goroutine's stack, in whole pages; memory is used as it is touched.
+  std::size_t stack_size = 256 * 1024;
+};
+
+namespace detail {
+void run_main(const Options& options, void (*body)(void*), void* argument);
+}
+
+// Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from it leaves run().
+// Blocks the calling thread, which becomes one of the runtime's. Other goroutines that are left when main returns
+// are dropped: those that run are waited for until their next call into the runtime, the others never go on.
+// May be called again afterwards. Throws std::logic_error when a runtime runs already, std::invalid_argument
+// for options (or MAGPIE_PROCS) that make no sense, std::bad_alloc or std::system_error for lack of resources.
+template <class F>
+auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
+  using Result = std::invoke_result_t<F&&>;
+  struct Call {
+    F&& main;
+    std::exception_ptr error{};
+    std::optional<std::conditional_t<std::is_void_v<Result>, char, Result>> result{};
+  } call{std::forward<F>(main)};
+  detail::run_main(
+      options,
+      [](void* argument) {
+        auto& mine = *static_cast<Call*>(argument);
+        try {
+          if constexpr (std::is_void_v<Result>) {
+            std::forward<F>(mine.main)();
+          } else {
+            mine.result.emplace(std::forward<F>(mine.main)());
+          }
+        } catch (...) {
+          mine.error = std::current_exception();
+        }
+      },
+      &call);
+  if (call.error) std::rethrow_exception(std::move(call.error));
+  if constexpr (!std::is_void_v<Result>) return std::move(*call.result);
+}
+
+template <class F>
+auto run(F&& main) -> std::invoke_result_t<F&&> {
+  return run(Options{}, std::forward<F>(main));
+}
+
+// How many goroutines run at the same time now. 0 when no runtime runs.
+int procs();
+
+// Changes procs() while everything goes on, and stops it from following quotas; returns the old value.
+// Waits until every running goroutine has entered the runtime once. Throws std::invalid_argument for n < 1,
+// std::logic_error when no runtime runs, std::bad_alloc when there is no memory for that many.
+int set_procs(int n);
+
+// CPUs that this process may run on (its affinity when the runtime started, else now).
+int num_cpu();
+
+// Goroutines that have been started and have not ended.
+std::size_t num_goroutines();
+
+// OS threads that the runtime has now.
+int num_threads();
+
+// Changes the limit on threads; returns the old one. Threads above a lower limit stay.
+// Throws std::invalid_argument for n < 1, std::logic_error when no runtime runs.
+int set_max_threads(int n);
+
+// The calling goroutine's number, from 1; 0 on a thread that is no goroutine.
+std::uint64_t goroutine_id();
+
+// Lets others run; returns when it is this goroutine's turn again. On a plain thread: yields the thread.
+void yield();
+
+}  // namespace magpie

@@ -1,0 +1,53 @@
+// event.h: one thread sleeps until another sets the event; resets by being waited for.
+//
+//            set                    wait
+//   0 CLEAR -----> 1 SET ----------------> CLEAR, returns at once
+//   0 CLEAR --wait--> 2 SLEEPING --set--> SET, wakes the sleeper
+//
+// Sides   wait: one thread, the owner.  set: anyone; a second set before the wait changes nothing.
+// Orders  set releases, wait acquires: what was written before set() is seen after wait().
+// Use     After wait() returned the owner may destroy the event: set() does not touch it after its
+//         exchange, but for a futex wake on the bare address.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/futex.h"
+
+namespace magpie::base {
+
+class Event {
+ public:
+  void set() {
+    if (word_.exchange(kSet, std::memory_order_acq_rel) == kSleeping) futex_wake(word_, 1);
+  }
+
+  void wait() {
+    while (!sleep_once()) {
+    }
+  }
+
+  bool is_set() const { return word_.load(std::memory_order_acquire) == kSet; }
+
+ private:
+  static constexpr std::uint32_t kClear = 0, kSet = 1, kSleeping = 2;
+
+  // True when the event was set and is now clear again.
+  bool sleep_once() {
+    std::uint32_t expected = kSet;
+    if (word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire)) return true;
+    if (expected == kClear &&
+        !word_.compare_exchange_strong(expected, kSleeping, std::memory_order_acquire)) {
+      word_.store(kClear, std::memory_order_relaxed);  // only set() could interfere: it is set
+      return true;
+    }
+    futex_wait(word_, kSleeping);
+    expected = kSet;
+    return word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire);
+  }
+
+  std::atomic<std::uint32_t> word_{kClear};
+};
+
+}  // namespace magpie::base

@@ -1,0 +1,50 @@
+// fence.h: a store-load fence that costs the frequent side nothing.
+//
+// Two threads that each raise a flag and then read the other's need a full fence on both sides, or both
+// may miss. When one side is on the hot path (it published work) and the other is about to sleep, the
+// sleeper can pay for both: membarrier(PRIVATE_EXPEDITED) makes every running thread of the process execute
+// a full fence, and threads that are not running pass one when they are scheduled. So:
+//
+//     hot side:    publish;  light_fence();  read the other's flag
+//     rare side:   raise flag;  heavy_fence();  look at what was published
+//
+// is as good as a seq_cst fence in both places. Where the kernel has no membarrier (before 4.14, some
+// sandboxes and emulators) light_fence() is a real fence: slower, same meaning.
+#pragma once
+
+#include <atomic>
+
+#ifdef MAGPIE_MODEL
+#include "model_atomic.h"
+#endif
+
+namespace magpie::base {
+
+#ifdef MAGPIE_MODEL
+inline void light_fence() { model::seq_cst_fence(); }
+inline void heavy_fence() { model::seq_cst_fence(); }
+#else
+
+namespace detail {
+// Fixed after prepare_fences(), which runs before the first fence.
+extern bool light_fence_is_free;
+}  // namespace detail
+
+// Asks the kernel for membarrier. Call before any other thread of the runtime exists.
+void prepare_fences();
+
+// For tests: from the next prepare_fences() on light fences are real ones, as without membarrier.
+void forbid_membarrier();
+
+inline void light_fence() {
+  if (detail::light_fence_is_free) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+void heavy_fence();
+#endif
+
+}  // namespace magpie::base

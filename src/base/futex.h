@@ -1,0 +1,15 @@
+// futex.h: the two kernel calls under Lock and Event.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace magpie::base {
+
+// Sleeps while *word == expected; may return early for no reason.
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected);
+
+// Wakes up to `count` sleepers. The word may already be freed memory: a stray wake-up harms nobody.
+void futex_wake(const std::atomic<std::uint32_t>& word, int count);
+
+}  // namespace magpie::base

@@ -1,0 +1,113 @@
+// switch.h: leave one stack, go on on another.
+//
+// A suspended stack is one pointer, its saved stack pointer. Above it lie, from low to high addresses: the
+// floating-point control words, the address to go on at, and the frame pointer. All other registers are
+// declared clobbered, so the compiler keeps on the stack exactly those that are live at the switch.
+//
+//   swap(&mine, other, value)   suspends the caller in `mine` and resumes `other`. Returns when somebody
+//                               resumes `mine`, with the value which that somebody passed.
+//   prepare(top, entry)         makes a stack that calls entry(value) when first resumed; entry never returns.
+//
+// Belongs to the goroutine, saved and restored here: callee-saved registers, the stack pointer, the rounding
+// and exception masks (MXCSR, x87 control word; FPCR on AArch64). Belongs to the thread: signal mask, errno,
+// thread_locals, floating-point status flags.
+// Unwinders: the file is compiled with frame pointers, so the frame of swap's caller is described correctly at
+// every instruction of the switch; entry's frame says that it has no caller.
+// A function that calls swap must be marked MAGPIE_SWITCHES: inlined into code that holds values in registers
+// we do not list (AVX-512), or analysed for the registers it leaves alone, it would corrupt them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__clang__)
+#define MAGPIE_SWITCHES gnu::noinline
+#else
+#define MAGPIE_SWITCHES gnu::noinline, gnu::noipa
+#endif
+
+namespace magpie::context {
+
+using Entry = void (*)(void* value);
+
+// Writes the first frame below `top` (16-aligned) and returns the stack pointer to resume.
+void* prepare(void* top, Entry entry);
+
+#if defined(__x86_64__)
+
+[[gnu::always_inline]] inline void* swap(void** save, void* resume, void* value) {
+  // The 128 bytes below the stack pointer are the red zone of the enclosing function: step over them.
+  // The control words are loaded only when they differ (in MXCSR: in anything but the six status flags), for
+  // loading costs several times more than comparing.
+  asm volatile(
+      "leaq -128(%%rsp), %%rsp\n\t"
+      "pushq %%rbp\n\t"
+      "leaq 2f(%%rip), %%rax\n\t"
+      "pushq %%rax\n\t"
+      "pushq %%rax\n\t"
+      "stmxcsr (%%rsp)\n\t"
+      "fnstcw 4(%%rsp)\n\t"
+      "movl (%%rsp), %%eax\n\t"
+      "movzwl 4(%%rsp), %%ecx\n\t"
+      "movq %%rsp, (%[save])\n\t"
+      "movq %[resume], %%rsp\n\t"
+      "xorl (%%rsp), %%eax\n\t"
+      "testl $0xFFC0, %%eax\n\t"
+      "je 0f\n\t"
+      "ldmxcsr (%%rsp)\n\t"
+      "0:\n\t"
+      "cmpw 4(%%rsp), %%cx\n\t"
+      "je 1f\n\t"
+      "fldcw 4(%%rsp)\n\t"
+      "1:\n\t"
+      "popq %%rax\n\t"
+      "popq %%rax\n\t"
+      "popq %%rbp\n\t"
+      "jmpq *%%rax\n\t"
+      "2:\n\t"
+      "leaq 128(%%rsp), %%rsp\n\t"
+      : "+D"(value)
+      : [save] "S"(save), [resume] "d"(resume)
+      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15", "cc", "memory");
+  return value;
+}
+
+#elif defined(__aarch64__)
+
+[[gnu::always_inline]] inline void* swap(void** save, void* resume, void* value) {
+  register void* passed asm("x0") = value;
+  register void** save_at asm("x1") = save;
+  register void* resume_from asm("x2") = resume;
+  asm volatile(
+      "mrs x3, fpcr\n\t"
+      "adr x4, 1f\n\t"
+      "stp x3, x4, [sp, #-32]!\n\t"
+      "str x29, [sp, #16]\n\t"
+      "mov x5, sp\n\t"
+      "str x5, [x1]\n\t"
+      "mov sp, x2\n\t"
+      "ldr x29, [sp, #16]\n\t"
+      "ldp x6, x4, [sp], #32\n\t"
+      "cmp x6, x3\n\t"
+      "b.eq 0f\n\t"
+      "msr fpcr, x6\n\t"
+      "0:\n\t"
+      "br x4\n\t"
+      "1:\n\t"
+      : "+r"(passed), "+r"(save_at), "+r"(resume_from)
+      :
+      : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
+        "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",
+        "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
+        "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+        "v29", "v30", "v31", "cc", "memory");
+  return passed;
+}
+
+#else
+#error "magpie: no context switch for this processor (x86-64 and AArch64 have one)"
+#endif
+
+}  // namespace magpie::context

@@ -1,0 +1,104 @@
+#include <magpie/debug.h>
+
+#include "base/clock.h"
+#include "sched/current.h"
+#include "sched/runtime.h"
+
+namespace magpie {
+
+using namespace sched;
+
+namespace {
+
+ProcStats read(const P& p, std::int64_t now_ns) {
+  const PCounters& counters = p.counters;
+  PState state = p.state.load(base::relaxed);
+  ProcStats stats;
+  stats.id = p.index;
+  stats.idle = state == PState::idle;
+  stats.queue_length = p.queue.size();
+  stats.has_runnext = p.queue.peek_next() != nullptr;
+  stats.ticks = counters.ticks.read();
+  stats.switches = stats.ticks + counters.inherited.read();
+  stats.goroutines_started = counters.started.read();
+  stats.goroutines_ended = counters.ended.read();
+  stats.steals_tried = counters.steals_tried.read();
+  stats.steals_succeeded = counters.steals_succeeded.read();
+  stats.goroutines_stolen = counters.stolen.read();
+  stats.runnext_stolen = counters.runnext_stolen.read();
+  stats.overflows = counters.overflows.read();
+  stats.goroutines_spilled = counters.spilled.read();
+  stats.global_batches = counters.global_batches.read();
+  stats.parks = counters.parks.read();
+  stats.wakes = counters.wakes.read();
+  stats.spins = counters.spins.read();
+  stats.claims = counters.claims.read();
+  auto held = static_cast<std::int64_t>(counters.held_ns.read());
+  if (state == PState::running) held += now_ns - p.held_since_ns.load(base::relaxed);
+  stats.busy_ns = held - static_cast<std::int64_t>(counters.searching_ns.read());
+  if (stats.busy_ns < 0) stats.busy_ns = 0;
+  return stats;
+}
+
+void add(ProcStats& sum, const ProcStats& one) {
+  sum.queue_length += one.queue_length;
+  sum.ticks += one.ticks;
+  sum.switches += one.switches;
+  sum.goroutines_started += one.goroutines_started;
+  sum.goroutines_ended += one.goroutines_ended;
+  sum.steals_tried += one.steals_tried;
+  sum.steals_succeeded += one.steals_succeeded;
+  sum.goroutines_stolen += one.goroutines_stolen;
+  sum.runnext_stolen += one.runnext_stolen;
+  sum.overflows += one.overflows;
+  sum.goroutines_spilled += one.goroutines_spilled;
+  sum.global_batches += one.global_batches;
+  sum.parks += one.parks;
+  sum.wakes += one.wakes;
+  sum.spins += one.spins;
+  sum.claims += one.claims;
+  sum.busy_ns += one.busy_ns;
+}
+
+void count_states(Runtime& rt, Stats& stats) {
+  rt.records.for_each([&stats](G* g) {
+    switch (g->state.load(base::relaxed)) {
+      case GState::free:
+      case GState::ended: return;
+      case GState::fresh: ++stats.fresh; return;
+      case GState::runnable: ++stats.runnable; return;
+      case GState::running: ++stats.running; return;
+      case GState::waiting: ++stats.waiting; return;
+    }
+  });
+}
+
+Stats read(Runtime& rt) {
+  Stats stats;
+  std::int64_t now_ns = base::now_ns();
+  std::size_t in_use = rt.ps.count();
+  for (P* p : rt.ps.all()) {
+    ProcStats one = read(*p, now_ns);
+    add(stats.total, one);
+    if (stats.procs.size() < in_use) stats.procs.push_back(one);
+  }
+  stats.global_queue_length = rt.global.size();
+  Search::View view = rt.search.view();
+  stats.idle_procs = static_cast<int>(view.idle);
+  stats.spinning_threads = static_cast<int>(view.searching);
+  stats.threads = rt.threads.count();
+  stats.idle_threads = rt.idle.sleeping_threads();
+  stats.goroutines = num_goroutines();
+  count_states(rt, stats);
+  return stats;
+}
+
+}  // namespace
+
+Stats stats() {
+  if (current_m() != nullptr) return read(*runtime);
+  Outsider leave;
+  return leave ? read(*runtime) : Stats{};
+}
+
+}  // namespace magpie

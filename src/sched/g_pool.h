@@ -1,0 +1,96 @@
+// g_pool.h: memory for goroutine records.
+//
+//    P's free records (no lock) <--batches of pointers--> GPool: free records <-- carved from slabs
+//
+// Records are never given back while the runtime runs, and always are Gs. Slabs are large and ask for huge
+// pages once there are many goroutines: the first touch of a page costs microseconds on a virtual machine, more
+// than everything else in go() together. Slabs are also how dumps and statistics find every goroutine, and they
+// bring the global queue the room to hold every record.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/lock.h"
+#include "sched/g.h"
+#include "sched/global_queue.h"
+
+namespace magpie::sched {
+
+class GPool {
+ public:
+  explicit GPool(GlobalQueue& queue) : queue_(queue) {}
+  ~GPool();
+  GPool(const GPool&) = delete;
+  GPool& operator=(const GPool&) = delete;
+
+  // Fills part of `out`, at least one record; returns how many. Throws std::bad_alloc.
+  std::size_t take(std::span<G*> out);
+  void give(std::span<G* const> records);
+
+  // Calls f(g) for every record ever carved, free ones too. Records may change meanwhile.
+  template <class F>
+  void for_each(F f) {
+    std::unique_lock hold(lock_);
+    for (std::size_t i = 0; i < slabs_.size(); ++i) {
+      Slab slab = slabs_[i];
+      hold.unlock();
+      for (std::size_t k = 0; k < slab.carved; ++k) f(slab.records + k);
+      hold.lock();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFirstSlabBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kLargestSlabBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  struct Slab {
+    void* mapping;
+    std::size_t mapped_bytes;
+    G* records;
+    std::size_t capacity;
+    std::size_t carved;
+  };
+
+  void add_slab_locked();
+
+  GlobalQueue& queue_;
+  base::Lock lock_;
+  // guarded by lock_
+  std::vector<G*> free_;  // has capacity for every record: giving cannot fail
+  std::size_t records_ = 0;
+  std::vector<Slab> slabs_;
+};
+
+// The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.
+class GCache {
+ public:
+  G* take(GPool& pool) {
+    if (count_ == 0) count_ = pool.take({free_.data(), kBatch});
+    G* g = free_[--count_];
+    if (count_ >= 2) prefetch(free_[count_ - 2]);
+    return g;
+  }
+
+  void give(GPool& pool, G* g) {
+    if (count_ == kMost) give_oldest(pool, kMost / 2);
+    free_[count_++] = g;
+  }
+
+  void give_all(GPool& pool) { give_oldest(pool, count_); }
+
+ private:
+  static constexpr std::size_t kBatch = 128;
+  static constexpr std::size_t kMost = 256;
+
+  void give_oldest(GPool& pool, std::size_t count);
+
+  std::array<G*, kMost> free_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,59 @@
+// idle.h: Ps that nobody holds and Ms that sleep.
+//
+// Two last-in-first-out lists under one lock, so that the warmest is woken first and the others stay asleep.
+// [search-or-sleep] counts the idle Ps; the count and the list change together under the lock, so whoever
+// holds the lock may trust both.
+#pragma once
+
+#include <cstddef>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "sched/m.h"
+#include "sched/p.h"
+
+namespace magpie::sched {
+
+class Idle {
+ public:
+  base::Lock& lock() { return lock_; }
+
+  void push_locked(P* p) {
+    p->state.store(PState::idle, base::relaxed);  // relaxed: for readers of statistics
+    p->next_idle = ps_;
+    ps_ = p;
+  }
+  P* pop_p_locked() {
+    P* p = ps_;
+    if (p != nullptr) {
+      ps_ = p->next_idle;
+      p->state.store(PState::running, base::relaxed);
+    }
+    return p;
+  }
+
+  void push_locked(M* m) {
+    m->next_idle = ms_;
+    ms_ = m;
+    sleeping_.store(sleeping_.load(base::relaxed) + 1, base::relaxed);
+  }
+  M* pop_m_locked() {
+    M* m = ms_;
+    if (m != nullptr) {
+      ms_ = m->next_idle;
+      sleeping_.store(sleeping_.load(base::relaxed) - 1, base::relaxed);
+    }
+    return m;
+  }
+
+  int sleeping_threads() const { return sleeping_.load(base::relaxed); }
+
+ private:
+  base::Lock lock_;
+  // guarded by lock_
+  P* ps_ = nullptr;
+  M* ms_ = nullptr;
+  base::Atomic<int> sleeping_{0};  // atomic: written under lock_, read by statistics
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,114 @@
+// join.h: a goroutine ends, one other waits for it, runs it itself, or lets it go. Two words.
+//
+// Protocol  [join]
+//                   commit(waiter)             finish: the finisher must ready the waiter
+//        OPEN ------------------------> waiter ---------------------------------------> DONE
+//         |  \______ finish: nobody to wake ___________________________________________/
+//         |  detach
+//         +--------------> DETACHED ---- finish: the finisher frees the record ---> DONE
+//
+//   commit runs after the joiner's registers are saved (it is its park-commit step), so whoever reads the
+//   waiter may resume it at once. commit and detach are refused in DONE: the joiner goes on, and owns the record.
+//   Each arrow is one atomic exchange, so either the joiner finds DONE or the finisher finds the waiter.
+//
+// Protocol  [claim]
+//        QUEUED --meet_entry--> TAKEN          whoever dequeued it runs it
+//           |
+//           +----claim--> CLAIMED              the joiner runs it in place; a queue still holds an entry
+//                           |  \__ meet_entry: the entry is gone ______ DROPPED
+//               retire: the joiner is through                             |  retire: the joiner frees the record
+//                           v
+//                        RETIRED -- meet_entry: whoever met the entry frees the record
+//
+//   A claimed goroutine that blocks is readied like any other, and then is in the queues twice: once by the entry that
+//   was left behind, once by right. The two look the same, and it does not matter which is met first: the first is
+//   dropped, the second (now DROPPED) resumes it.
+// Orders    [join] finish releases the result, commit's failure and is_done acquire it; commit releases the
+//           saved context, finish acquires it. [claim] acq_rel: run and free happen on different threads.
+// Proof     tests/model/join_model.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sched {
+
+class JoinWord {
+ public:
+  // Before the goroutine starts: nobody else knows the record.
+  void reset() { word_.store(kOpen, base::relaxed); }
+
+  // The finisher's debt.
+  enum class Owes { nothing, wake_waiter, free_record };
+
+  [[nodiscard]] Owes finish(void*& waiter) {
+    std::uintptr_t before = word_.exchange(kDone, base::acq_rel);
+    if (before == kOpen) return Owes::nothing;
+    if (before == kDetached) return Owes::free_record;
+    waiter = reinterpret_cast<void*>(before);
+    return Owes::wake_waiter;
+  }
+
+  bool is_done() const { return word_.load(base::acquire) == kDone; }
+
+  // False: it is done already, do not sleep.
+  [[nodiscard]] bool commit(void* waiter) { return leave_open(reinterpret_cast<std::uintptr_t>(waiter)); }
+
+  // False: it is done already, the caller frees the record.
+  [[nodiscard]] bool detach() { return leave_open(kDetached); }
+
+ private:
+  static constexpr std::uintptr_t kOpen = 0, kDone = 1, kDetached = 2;
+
+  bool leave_open(std::uintptr_t to) {
+    std::uintptr_t expected = kOpen;
+    return word_.compare_exchange_strong(expected, to, base::acq_rel, base::acquire);
+  }
+
+  base::Atomic<std::uintptr_t> word_{kOpen};  // atomic [join]
+};
+
+class ClaimWord {
+ public:
+  // Before the goroutine starts: nobody else knows the record.
+  void reset() { word_.store(kQueued, base::relaxed); }
+
+  // What the one who took an entry from a queue does with it.
+  enum class Entry { run, drop, free_record };
+
+  [[nodiscard]] Entry meet_entry() {
+    std::uint8_t now = word_.load(base::acquire);
+    for (;;) {
+      if (now == kTaken || now == kDropped) return Entry::run;
+      std::uint8_t to = now == kQueued ? kTaken : kDropped;
+      if (word_.compare_exchange_weak(now, to, base::acq_rel, base::acquire)) {
+        if (now == kQueued) return Entry::run;
+        return now == kRetired ? Entry::free_record : Entry::drop;
+      }
+    }
+  }
+
+  // By the joiner. False: somebody else runs it.
+  [[nodiscard]] bool claim() {
+    std::uint8_t expected = kQueued;
+    return word_.compare_exchange_strong(expected, kClaimed, base::acq_rel, base::relaxed);
+  }
+
+  // By the joiner, instead of claim(), when it removed the only entry itself.
+  void take_removed() { word_.store(kTaken, base::relaxed); }  // relaxed: no other thread knows of it
+
+  // The joiner is through with the record. True: it frees it; false: whoever meets the entry does.
+  [[nodiscard]] bool retire() {
+    std::uint8_t now = word_.load(base::acquire);
+    if (now == kTaken) return true;  // nothing was left behind
+    return word_.exchange(kRetired, base::acq_rel) == kDropped;
+  }
+
+ private:
+  static constexpr std::uint8_t kQueued = 0, kTaken = 1, kClaimed = 2, kDropped = 3, kRetired = 4;
+
+  base::Atomic<std::uint8_t> word_{kQueued};  // atomic [claim]: joiner and dequeuers
+};
+
+}  // namespace magpie::sched

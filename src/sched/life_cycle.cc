@@ -1,0 +1,193 @@
+// life_cycle.cc: run() begins and ends.
+//
+// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world when it returns: every M
+// then leaves its loop at its next look, and its thread ends; the first M's thread returns from here. What is left
+// are goroutines that never ran, whose closures are destroyed, and goroutines that are parked, whose stacks are unmapped as they are.
+// exit() in a goroutine is an ordinary call: handlers run on the goroutine's stack while the other threads go on until the process ends;
+// the runtime has no static destructors.
+#include <algorithm>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <magpie/runtime.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fence.h"
+#include "sched/current.h"
+#include "sched/loop.h"
+#include "sched/overflow.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+#include "sched/spawn.h"
+#include "sched/waiter.h"
+#include "stack/guard.h"
+
+namespace magpie::sched {
+
+namespace {
+std::uint64_t generations = 0;  // whoever is in run()
+}
+
+Runtime::Runtime(const Options& options)
+    : generation(++generations), procs_source(options.procs), records(global), stacks(options.stack_size), threads(options.max_threads) {}
+
+namespace {
+
+base::Lock running;  // held by the thread that is in run()
+
+Options checked(const Options& options) {
+  stack::check_size(options.stack_size);
+  if (options.max_threads < 1) {
+    throw std::invalid_argument("magpie: Options::max_threads is " + std::to_string(options.max_threads) +
+                                "; at least 1 is needed");
+  }
+  return options;
+}
+
+struct Main {
+  void (*body)(void*);
+  void* argument;
+};
+
+void main_body(void* room, detail::TaskOrder order) {
+  if (order == detail::TaskOrder::drop) return;
+  Main main = *static_cast<Main*>(room);
+  main.body(main.argument);
+  while (!runtime->world.try_begin()) yield();  // kept for ever: nobody stops the world any more
+  runtime->world.end(*runtime);
+}
+
+// A plain thread that waits for a goroutine which will never end must not wait for ever.
+void release_thread_that_joins(G* g) {
+  void* waiter = nullptr;
+  if (g->join.finish(waiter) != JoinWord::Owes::wake_waiter) return;
+  if (auto* joiner = static_cast<Waiter*>(waiter); joiner->is_thread()) joiner->wake();
+}
+
+// Every M has left. Closures that never ran are destroyed, as their memory may be on the heap.
+void drop_goroutines(Runtime& rt) {
+  std::vector<stack::Stack*> own_stacks;
+  rt.records.for_each([&](G* g) {
+    GState state = g->state.load(base::relaxed);
+    if (state == GState::free) return;
+    if (g->joinable && state != GState::ended) release_thread_that_joins(g);
+    if (state == GState::fresh || state == GState::ended) g->body(g->room, detail::TaskOrder::drop);
+    if (g->stack != nullptr) base::close_fiber(g->stack->fiber);
+    if (g->stack != nullptr && !g->stack->pooled) own_stacks.push_back(g->stack);
+    delete g->extra;
+  });
+  // A goroutine that a joiner ran in place names the joiner's stack too.
+  std::sort(own_stacks.begin(), own_stacks.end());
+  own_stacks.erase(std::unique(own_stacks.begin(), own_stacks.end()), own_stacks.end());
+  for (stack::Stack* stack : own_stacks) stack::unmap_single(stack);
+}
+
+void start_main(Runtime& rt, M* m, Main main) {
+  G* g;
+  rt.records.take({&g, 1});
+  g->id = rt.next_ids.fetch_add(1, base::relaxed);
+  new (g->room) Main(main);
+  start_goroutine(rt, m, g, main_body);
+}
+
+void run_with(Runtime& rt, Main main) {
+  M* m = rt.threads.adopt_caller();
+  m->p = rt.ps.in_use()[0];
+  m->p->state.store(PState::running, base::relaxed);
+  m->p->begin_hold(base::now_ns());
+  {
+    std::lock_guard hold(rt.idle.lock());
+    std::span<P* const> others = rt.ps.in_use().subspan(1);
+    for (auto p = others.rbegin(); p != others.rend(); ++p) {
+      rt.idle.push_locked(*p);
+      rt.search.add_idle();
+    }
+  }
+  start_main(rt, m, main);
+  open_to_outsiders();
+  run_loop(m);
+  close_to_outsiders();
+  rt.threads.join_all();
+  end_m(m);
+}
+
+}  // namespace
+}  // namespace magpie::sched
+
+namespace magpie::detail {
+
+void run_main(const Options& options, void (*body)(void*), void* argument) {
+  using namespace sched;
+  if (current_m() != nullptr) {
+    throw std::logic_error("magpie: run() inside run(); use go() to start more goroutines");
+  }
+  std::unique_lock hold(running, std::try_to_lock);
+  if (!hold) throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
+
+  base::prepare_fences();
+  stack::choose_guards();
+  Runtime rt(checked(options));
+  reserve_procs(rt, rt.procs_source.initial());
+  rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
+  install_overflow_handler();
+  runtime = &rt;
+  run_with(rt, Main{body, argument});
+  remove_overflow_handler();
+  drop_goroutines(rt);
+  for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
+  runtime = nullptr;
+}
+
+}  // namespace magpie::detail
+
+namespace magpie {
+
+using namespace sched;
+
+namespace {
+
+// f(runtime), from a goroutine or a plain thread; `otherwise` when no runtime runs.
+template <class F, class R>
+R with_runtime(F f, R otherwise) {
+  if (current_m() != nullptr) return f(*runtime);
+  Outsider leave;
+  return leave ? f(*runtime) : otherwise;
+}
+
+}  // namespace
+
+std::uint64_t goroutine_id() {
+  M* m = current_m();
+  return m == nullptr ? 0 : m->current->id;
+}
+
+int num_threads() {
+  return with_runtime([](Runtime& rt) { return rt.threads.count(); }, 0);
+}
+
+int set_max_threads(int n) {
+  if (n < 1) throw std::invalid_argument("magpie: set_max_threads(" + std::to_string(n) + "): at least 1 is needed");
+  int before = with_runtime([n](Runtime& rt) { return rt.threads.set_limit(n); }, 0);
+  if (before == 0) throw std::logic_error("magpie: set_max_threads(): no runtime runs");
+  return before;
+}
+
+std::size_t num_goroutines() {
+  return with_runtime(
+      [](Runtime& rt) {
+        std::uint64_t ended = 0;
+        std::uint64_t started = 0;
+        // Ended first: a goroutine that ends while we count must have been started before.
+        for (P* p : rt.ps.all()) ended += p->counters.ended.read();
+        for (P* p : rt.ps.all()) started += p->counters.started.read();
+        started += rt.started_outside.load(base::relaxed);
+        return static_cast<std::size_t>(started - ended);
+      },
+      std::size_t{0});
+}
+
+}  // namespace magpie

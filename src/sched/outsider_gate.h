@@ -1,0 +1,40 @@
+// outsider_gate.h: plain threads use the runtime while run() may be about to end.
+//
+// Protocol  [outsider]
+//   outsider:  count + 1;  open?  -> use the runtime;  count - 1
+//   run():     open = false;  wait until count is 0;  tear down
+//
+// No loss   Each side writes, then reads what the other wrote, so either the outsider finds it closed or run()
+//           finds the outsider.
+// Orders    [outsider] seq_cst on those four: with less both could read old values and the outsider would use
+//           what is being torn down. leave releases, is_empty acquires: what it did is over before.
+// Proof     tests/model/outsider_model.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sched {
+
+class OutsiderGate {
+ public:
+  // False: closed; nothing to leave.
+  [[nodiscard]] bool enter() {
+    inside_.fetch_add(1, base::seq_cst);
+    if (open_.load(base::seq_cst)) return true;
+    leave();
+    return false;
+  }
+  void leave() { inside_.fetch_sub(1, base::release); }
+
+  void open() { open_.store(true, base::seq_cst); }
+  void close() { open_.store(false, base::seq_cst); }
+  bool is_empty() const { return inside_.load(base::seq_cst) == 0; }
+
+ private:
+  base::Atomic<std::uint32_t> inside_{0};  // atomic [outsider]: outsiders write, run() reads
+  base::Atomic<bool> open_{false};         // atomic [outsider]: run() writes, outsiders read
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,62 @@
+// p.h: a P, the right to run goroutines, with what its holder needs at hand.
+//
+//   idle      on the idle list; nobody holds it; its queue is empty
+//   running   held by one M
+//   stopped   the world is stopped: whoever stopped it decides
+//   unused    beyond procs(); its queue is empty, its counters stay
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/random.h"
+#include "sched/g_pool.h"
+#include "sched/run_queue.h"
+#include "stack/pool.h"
+
+namespace magpie::sched {
+
+enum class PState : std::uint8_t { idle, running, stopped, unused };
+
+// Written by the holder, read by anyone: plain counters without shared lines.
+struct PCounters {
+  base::Counter ticks;
+  base::Counter inherited;  // goroutines run in their waker's time slice
+  base::Counter started, ended;
+  base::Counter steals_tried, steals_succeeded, stolen, runnext_stolen;
+  base::Counter overflows, spilled, global_batches;
+  base::Counter parks, wakes, spins, claims;
+  base::Counter searching_ns, held_ns;
+};
+
+struct alignas(base::kCacheLine) P {
+  explicit P(int number) : index(number), random(static_cast<std::uint64_t>(number) + 1) {}
+
+  // fixed after construction
+  const int index;
+
+  // holder only
+  std::uint32_t runnext_streak = 0;  // goroutines taken from runnext in a row
+  std::uint64_t next_id = 0;         // ids [next_id, ids_end) are ours to give
+  std::uint64_t ids_end = 0;
+  base::Random random;
+  GCache records;
+  stack::Cache stacks;
+
+  // guarded by Idle's lock
+  P* next_idle = nullptr;
+
+  base::Atomic<PState> state{PState::unused};     // atomic: the holder writes, stats read
+  base::Atomic<std::int64_t> held_since_ns{0};    // atomic: the same
+  PCounters counters;
+
+  // The holder begins or ends to hold it.
+  void begin_hold(std::int64_t now_ns) { held_since_ns.store(now_ns, base::relaxed); }
+  void end_hold(std::int64_t now_ns) {
+    counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
+  }
+
+  RunQueue queue;  // [run-queue]
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,54 @@
+// procs.h: how many Ps there are, and changing it.
+//
+// The number comes from Options::procs, else MAGPIE_PROCS, else the CPUs and quotas of this process. In the last case
+// it is looked up again about once a second by whoever looks for work, until somebody calls set_procs().
+// Changing it stops the world: the queues of removed Ps go to the front of the global queue, their caches back to the
+// pools; their counters stay.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/atomic.h"
+#include "cpus/quota.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+struct M;
+
+class ProcsSource {
+ public:
+  // Throws std::invalid_argument for an Options::procs or MAGPIE_PROCS that is no positive number.
+  explicit ProcsSource(int wanted);
+
+  int initial() const { return initial_; }
+  int cpus() const { return cpus_; }
+
+  // From now on the number is the user's.
+  void fix() { follows_.store(false, base::relaxed); }
+
+ private:
+  friend void refresh_procs(Runtime& rt, M* m);
+  friend void refresh_procs_if_due(Runtime& rt, M* m);
+
+  int cpus_;
+  int initial_;
+  base::Atomic<bool> follows_;                 // atomic: relaxed, whether quotas still decide
+  base::Atomic<std::int64_t> next_look_ns_{0}; // atomic: relaxed, a date
+  base::Atomic<bool> looking_{false};          // atomic: one looks at a time
+  std::unique_ptr<cpus::QuotaReader> quotas_;  // guarded by looking_
+};
+
+// For tests: where /proc and the cgroup mounts are found.
+void set_file_root(std::string root);
+
+// Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory allows.
+void reserve_procs(Runtime& rt, int n);
+
+// Looks the quotas up again if it is time and they still decide. The M holds a P and runs no goroutine.
+void refresh_procs(Runtime& rt, M* m);
+void refresh_procs_if_due(Runtime& rt, M* m);
+
+}  // namespace magpie::sched

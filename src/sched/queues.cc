@@ -1,0 +1,93 @@
+#include "sched/queues.h"
+
+#include <ctime>
+
+#include "base/clock.h"
+#include "sched/runtime.h"
+#include "sched/wake.h"
+
+namespace magpie::sched {
+namespace {
+
+// The ring is full. Its oldest half and g go to the global queue together.
+[[gnu::noinline]] void spill(Runtime& rt, P* p, G* g) {
+  do {
+    G* batch[RunQueue::kHalf + 1];
+    G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);
+    std::size_t count = p->queue.take_half(half);
+    if (count != 0) {
+      batch[count] = g;
+      rt.global.push({batch, count + 1});
+      p->counters.overflows.increment();
+      p->counters.spilled.add(count + 1);
+      return;
+    }
+  } while (!p->queue.push(g));  // thieves made room meanwhile
+}
+
+}  // namespace
+
+void put_last(Runtime& rt, P* p, G* g) {
+  if (!p->queue.push(g)) spill(rt, p, g);
+}
+
+void put_next(Runtime& rt, M* m, G* g) {
+  P* p = m->p;
+  if (G* displaced = p->queue.put_next(g)) put_last(rt, p, displaced);
+  wake_searcher(rt, m);
+}
+
+void put_global(Runtime& rt, M* m, G* g) {
+  rt.global.push(g);
+  wake_searcher(rt, m);
+}
+
+void put_off(Runtime& rt, M* m, G* g) {
+  constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  bool nothing_else = rt.global.empty() && m->p->queue.looks_empty();
+  rt.global.push(g);
+  std::int64_t now = base::now_ns();
+  std::int64_t since = rt.no_stacks_since_ns.load(base::relaxed);
+  if (since == 0 || now - since > 2 * kPatienceNs) {  // the first, or a new shortage
+    if (since == 0) {
+      base::warn("no memory for another goroutine stack of %zu bytes; goroutines that have not started wait",
+                 rt.stacks.stack_size());
+    }
+    rt.no_stacks_since_ns.store(now, base::relaxed);
+  } else if (nothing_else && now - since > kPatienceNs) {
+    base::fatal(
+        "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer goroutines "
+        "that block at the same time, use a smaller Options::stack_size, or raise the limit on address "
+        "space (ulimit -v) or mappings (vm.max_map_count)",
+        rt.stacks.stack_size());
+  }
+  if (nothing_else) nanosleep(&kPause, nullptr);
+}
+
+bool admit(M* m, G* g) {
+  if (!g->joinable) return true;
+  switch (g->claim.meet_entry()) {
+    case ClaimWord::Entry::run:
+      return true;
+    case ClaimWord::Entry::drop:
+      return false;
+    case ClaimWord::Entry::free_record:
+      free_record(m, g);
+      return false;
+  }
+  return true;
+}
+
+void free_record(M* m, G* g) {
+  delete g->extra;
+  g->extra = nullptr;
+  g->state.store(GState::free, base::relaxed);
+  if (m != nullptr && m->p != nullptr) {
+    m->p->records.give(runtime->records, g);
+  } else {
+    runtime->records.give({&g, 1});
+  }
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,186 @@
+// run_queue.h: the goroutines of one P that are ready to run: a ring of 256 and one slot ahead of it.
+//
+// Protocol  [run-queue]
+//
+//        claimed_ = [first, end)    head_                               tail_
+//   ring:   | owner takes these, |  | anybody takes these, oldest first |   free
+//           | nobody steals them |
+//
+// Goal      The owner pushes and pops without locked instructions in the common case; any number of thieves
+//           take the oldest half with one. FIFO, so that nothing starves.
+// Sides     push, pop, put_next, take_next, take_half: the owner, which is whoever holds the P.
+//           steal_half, steal_next: the owner of another queue. size, looks_empty: anyone.
+// Claims    The owner advances head_ by a small batch at a time and takes from the claimed batch at leisure.
+//           A batch is at most a sixteenth of the ring and at most kClaim, so thieves always find much more
+//           than they are denied; in a short ring the owner claims one at a time.
+// No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first and commits
+//           after; if the exchange fails it forgets the copies.
+// No reuse  The owner overwrites a slot only after it has seen head_ beyond it (acquire), which the taker
+//           moved (release) after it had read the slot.
+// Runnext   Only the owner fills next_, so an empty slot is filled by a plain store; it is emptied, by owner
+//           or thief, by an exchange.
+// Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop, and
+//           the oldest goroutine would wait longest.
+// Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases, thieves acquire.
+//           head_: takers release, the owner acquires before it reuses. next_: release to fill, acquire to empty.
+// Proof     tests/model/run_queue_model.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sched {
+
+struct G;
+
+class RunQueue {
+ public:
+#ifdef MAGPIE_MODEL
+  static constexpr std::uint64_t kSlots = 4;  // small, so that the checker reaches every full and empty state
+  static constexpr std::uint64_t kClaim = 2;
+  static constexpr std::uint64_t kClaimShare = 2;
+#else
+  static constexpr std::uint64_t kSlots = 256;
+  static constexpr std::uint64_t kClaim = 8;
+  static constexpr std::uint64_t kClaimShare = 16;
+#endif
+  static constexpr std::uint64_t kHalf = kSlots / 2;
+
+  // Appends. False when the ring is full: the caller owes g to the global queue, see spill.
+  [[nodiscard]] bool push(G* g) {
+    std::uint64_t tail = tail_.load(base::relaxed);  // relaxed: only we write it
+    if (tail - oldest_slot_in_use() >= kSlots) return false;
+    slot(tail).store(g, base::relaxed);
+    tail_.store(tail + 1, base::release);  // [run-queue] with steal_half's acquire
+    return true;
+  }
+
+  // The oldest, or null.
+  G* pop() {
+    if (claimed_first_ == claimed_end_ && !claim_some()) return nullptr;
+    return slot(claimed_first_++).load(base::relaxed);  // relaxed: we wrote it
+  }
+
+  // Makes g run next; returns who was to run next before, or null. The caller owes that one a place.
+  [[nodiscard]] G* put_next(G* g) {
+    if (next_.load(base::relaxed) == nullptr) {  // relaxed: thieves only empty it
+      next_.store(g, base::release);             // [run-queue] with steal_next's acquire
+      return nullptr;
+    }
+    return next_.exchange(g, base::acq_rel);
+  }
+
+  G* take_next() {
+    if (next_.load(base::relaxed) == nullptr) return nullptr;
+    return next_.exchange(nullptr, base::relaxed);  // relaxed: we filled it
+  }
+
+  // Takes g out of the next slot if it is there; false if it is not, or a thief was faster.
+  bool take_back_next(G* g) {
+    return next_.load(base::relaxed) == g &&
+           next_.compare_exchange_strong(g, nullptr, base::relaxed, base::relaxed);
+  }
+
+  // Takes the oldest unclaimed half of a full ring into `out`; returns how many. 0: thieves made room.
+  std::size_t take_half(G* (&out)[kHalf]) {
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
+    for (std::uint64_t i = 0; i < count; ++i) out[i] = slot(head + i).load(base::relaxed);
+    return head_.compare_exchange_strong(head, head + count, base::release, base::relaxed) ? count : 0;
+  }
+
+  // Moves the oldest half, rounded up, of the victim's unclaimed ring behind our own tail, and gives the
+  // youngest of those to the caller to run. Null: there was nothing. `moved` says how many left the victim.
+  // Our ring must be empty.
+  G* steal_half(RunQueue& victim, std::size_t& moved) {
+    std::uint64_t mine = tail_.load(base::relaxed);
+    for (;;) {
+      std::uint64_t head = victim.head_.load(base::acquire);
+      std::uint64_t tail = victim.tail_.load(base::acquire);  // [run-queue] with push's release
+      std::uint64_t count = tail - head - (tail - head) / 2;
+      if (tail == head) return nullptr;
+      if (count > kHalf) continue;  // head moved between the two loads: they do not belong together
+      for (std::uint64_t i = 0; i < count; ++i) {
+        slot(mine + i).store(victim.slot(head + i).load(base::relaxed), base::relaxed);
+      }
+      // [run-queue] release: our reads of the slots are over before the owner sees them free
+      if (!victim.head_.compare_exchange_strong(head, head + count, base::acq_rel, base::relaxed)) {
+        continue;
+      }
+      G* newest = slot(mine + count - 1).load(base::relaxed);
+      tail_.store(mine + count - 1, base::release);
+      moved = count;
+      return newest;
+    }
+  }
+
+  // Takes the victim's next slot, unless it changed from `seen`.
+  static bool steal_next(RunQueue& victim, G* seen) {
+    return victim.next_.compare_exchange_strong(seen, nullptr, base::acquire, base::relaxed);
+  }
+  G* peek_next() const { return next_.load(base::acquire); }
+
+  // Goroutines in the ring that can be stolen; a guess unless the owner asks.
+  std::size_t size() const {
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t tail = tail_.load(base::acquire);
+    return tail - head <= kSlots ? static_cast<std::size_t>(tail - head) : 0;
+  }
+
+  // For whoever holds the P: nothing in it, claimed or not.
+  bool is_empty() const {
+    return claimed_first_ == claimed_end_ && looks_empty();
+  }
+
+  // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
+  // because between the two looks the owner may move a goroutine from next_ to the ring.
+  bool looks_empty() const {
+    for (;;) {
+      std::uint64_t head = head_.load(base::acquire);
+      std::uint64_t tail = tail_.load(base::acquire);
+      G* next = next_.load(base::acquire);
+      if (tail_.load(base::acquire) == tail) return head == tail && next == nullptr;
+    }
+  }
+
+ private:
+  base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
+
+  std::uint64_t oldest_slot_in_use() const {
+    if (claimed_first_ != claimed_end_) return claimed_first_;
+    return head_.load(base::acquire);  // [run-queue] with the takers' release: what is below is ours again
+  }
+
+  bool claim_some() {
+    // [run-queue] acquire: an empty ring may be refilled from slot 0 by steal_half, over slots that others read
+    std::uint64_t head = head_.load(base::acquire);
+    for (;;) {
+      std::uint64_t waiting = tail_.load(base::relaxed) - head;
+      if (waiting == 0) return false;
+      std::uint64_t count = waiting / kClaimShare;
+      if (count > kClaim) count = kClaim;
+      if (count == 0) count = 1;
+      // relaxed: only the owner reads and later reuses these slots; as a read-modify-write it does not
+      // break the release sequence of earlier thieves
+      if (head_.compare_exchange_weak(head, head + count, base::relaxed, base::acquire)) {
+        claimed_first_ = head;
+        claimed_end_ = head + count;
+        return true;
+      }
+    }
+  }
+
+  // owner only
+  std::uint64_t claimed_first_ = 0;
+  std::uint64_t claimed_end_ = 0;
+
+  // atomic [run-queue]: the owner writes tail_ and fills next_; everybody moves head_ and empties next_
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};
+  base::Atomic<G*> next_{nullptr};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> head_{0};
+  alignas(base::kCacheLine) base::Atomic<G*> ring_[kSlots];
+};
+
+}  // namespace magpie::sched

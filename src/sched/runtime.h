@@ -1,0 +1,75 @@
+// runtime.h: everything that one run() shares, in one place.
+#pragma once
+
+#include <cstdint>
+
+#include <magpie/runtime.h>
+
+#include "base/atomic.h"
+#include "sched/g_pool.h"
+#include "sched/global_queue.h"
+#include "sched/idle.h"
+#include "sched/p_table.h"
+#include "sched/procs.h"
+#include "sched/search.h"
+#include "sched/threads.h"
+#include "sched/world.h"
+#include "stack/pool.h"
+
+namespace magpie::sched {
+
+struct Runtime {
+  // Throws std::invalid_argument for options that make no sense, std::bad_alloc.
+  explicit Runtime(const Options& options);
+
+  // Tells this run() from earlier ones, for handles that outlive theirs.
+  const std::uint64_t generation;
+
+  ProcsSource procs_source;
+
+  PTable ps;
+
+  Search search;  // [search-or-sleep]
+  Idle idle;
+  GlobalQueue global;
+
+  GPool records;
+  stack::Pool stacks;
+
+  Threads threads;
+  World world;
+
+  // atomic: next block of goroutine ids; relaxed, only uniqueness counts
+  base::Atomic<std::uint64_t> next_ids{1};
+  // atomic: goroutines started, or readied, by plain threads; relaxed, for people
+  base::Atomic<std::uint64_t> started_outside{0};
+  // atomic: when stack memory was first refused; 0: never. Relaxed, for messages.
+  base::Atomic<std::int64_t> no_stacks_since_ns{0};
+};
+
+// The runtime that runs. Set before its first M starts and cleared after its last ended.
+// Goroutines may use it freely; other threads only through an Outsider.
+extern Runtime* runtime;
+
+// A plain thread's leave to use the runtime: run() does not tear it down meanwhile. Hold it briefly.
+// enter_runtime is false when no runtime runs; else leave_runtime must follow.
+[[nodiscard]] bool enter_runtime();
+void leave_runtime();
+
+class Outsider {
+ public:
+  Outsider();
+  ~Outsider();
+  Outsider(const Outsider&) = delete;
+  Outsider& operator=(const Outsider&) = delete;
+  explicit operator bool() const { return alive_; }  // false: no runtime runs
+
+ private:
+  bool alive_;
+};
+
+// Lets outsiders in; keeps them out and waits until those inside have left.
+void open_to_outsiders();
+void close_to_outsiders();
+
+}  // namespace magpie::sched

@@ -1,0 +1,102 @@
+#include "sched/spawn.h"
+
+#include <new>
+#include <stdexcept>
+
+#include "sched/current.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr std::uint64_t kIdsPerBlock = 64;
+
+std::uint64_t take_id(Runtime& rt, P* p) {
+  if (p->next_id == p->ids_end) {
+    p->next_id = rt.next_ids.fetch_add(kIdsPerBlock, base::relaxed);
+    p->ids_end = p->next_id + kIdsPerBlock;
+  }
+  return p->next_id++;
+}
+
+[[noreturn, gnu::cold]] void throw_no_runtime() {
+  throw std::logic_error("magpie: no runtime runs; call go() and spawn() inside magpie::run()");
+}
+
+}  // namespace
+
+G* new_goroutine(Runtime& rt, M* m) {
+  G* g;
+  if (m != nullptr) {
+    g = m->p->records.take(rt.records);
+    g->id = take_id(rt, m->p);
+    g->creator = m->current->id;
+  } else {
+    rt.records.take({&g, 1});
+    g->id = rt.next_ids.fetch_add(1, base::relaxed);
+    g->creator = 0;
+  }
+  return g;
+}
+
+void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body) {
+  g->body = body;
+  g->state.store(GState::fresh, base::relaxed);
+  if (m != nullptr) {
+    m->p->counters.started.increment();
+    put_next(rt, m, g);
+  } else {
+    rt.started_outside.fetch_add(1, base::relaxed);
+    put_global(rt, nullptr, g);
+  }
+}
+
+}  // namespace magpie::sched
+
+namespace magpie::detail {
+
+using namespace sched;
+
+Task* make_task(const GoOptions* options) {
+  if (options != nullptr && options->stack_size != 0) stack::check_size(options->stack_size);
+  M* m = current_m();
+  G* g;
+  if (m != nullptr) {
+    g = new_goroutine(*runtime, m);
+  } else {
+    Outsider leave;
+    if (!leave) throw_no_runtime();
+    g = new_goroutine(*runtime, nullptr);
+  }
+  if (options != nullptr) {
+    try {
+      GExtra& extra = g->need_extra();
+      extra.name = options->name;
+      extra.stack_size = options->stack_size;
+    } catch (...) {
+      unmake_task(task_of(g));
+      throw;
+    }
+  }
+  return task_of(g);
+}
+
+void* room_of(Task* task) noexcept { return g_of(task)->room; }
+
+void unmake_task(Task* task) noexcept { free_record(current_m(), g_of(task)); }
+
+void start_task(Task* task, TaskBody body) noexcept {
+  G* g = g_of(task);
+  g->joinable = false;
+  if (M* m = current_m()) {
+    start_goroutine(*runtime, m, g, body);
+  } else if (Outsider leave; leave) {
+    start_goroutine(*runtime, nullptr, g, body);
+  } else {
+    body(g->room, TaskOrder::drop);  // run() ended meanwhile: dropped like all others
+  }
+}
+
+}  // namespace magpie::detail

@@ -1,0 +1,75 @@
+#include "sched/steal.h"
+
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr int kRounds = 4;
+constexpr std::int64_t kRunnextPatienceNs = 3'000;
+
+// Visits 0..n-1 once each: start anywhere, step by a number that shares no factor with n.
+class RandomOrder {
+ public:
+  RandomOrder(std::uint32_t n, std::uint32_t random) : left_(n), n_(n), at_(random % n) {
+    step_ = n == 1 ? 1 : 1 + (random >> 16) % (n - 1);
+    while (std::gcd(step_, n) != 1) step_ = step_ % n + 1;
+  }
+  bool done() const { return left_ == 0; }
+  std::uint32_t next() {
+    --left_;
+    at_ = (at_ + step_) % n_;
+    return at_;
+  }
+
+ private:
+  std::uint32_t left_, n_, at_, step_;
+};
+
+// What is in runnext was most likely just readied by the goroutine that runs there and is about to block: its P will
+// run it in a moment, with warm caches. Take it only if it is still there after a while.
+G* steal_runnext(P* victim) {
+  G* g = victim->queue.peek_next();
+  if (g == nullptr) return nullptr;
+  std::int64_t until = base::now_ns() + kRunnextPatienceNs;
+  while (base::now_ns() < until) {
+    if (victim->queue.peek_next() != g) return nullptr;
+    base::cpu_relax();
+  }
+  return RunQueue::steal_next(victim->queue, g) ? g : nullptr;
+}
+
+}  // namespace
+
+G* steal(Runtime& rt, M* m) {
+  P* p = m->p;
+  std::span<P* const> ps = rt.ps.in_use();
+  for (int round = 0; round < kRounds; ++round) {
+    for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next()); !order.done();) {
+      P* victim = ps[order.next()];
+      if (victim == p) continue;
+      if (rt.world.stopping()) return nullptr;
+      p->counters.steals_tried.increment();
+      std::size_t moved = 0;
+      if (G* g = p->queue.steal_half(victim->queue, moved)) {
+        p->counters.steals_succeeded.increment();
+        p->counters.stolen.add(moved);
+        return g;
+      }
+      if (round != kRounds - 1) continue;
+      if (G* g = steal_runnext(victim)) {
+        p->counters.steals_succeeded.increment();
+        p->counters.stolen.increment();
+        p->counters.runnext_stolen.increment();
+        return g;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace magpie::sched

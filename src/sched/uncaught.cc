@@ -1,0 +1,73 @@
+#include "sched/uncaught.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeinfo>
+
+#include <magpie/go.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+
+namespace magpie::sched {
+namespace {
+
+using Handler = std::function<void(std::exception_ptr)>;
+
+base::Lock handler_lock;
+std::shared_ptr<Handler>& handler() {  // never destroyed: goroutines may fail during exit()
+  static auto* current = new std::shared_ptr<Handler>;
+  return *current;
+}
+
+std::string describe_current_exception() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    if (type == nullptr) return "an unknown exception";
+    int status = 0;
+    std::unique_ptr<char, decltype(&std::free)> readable(
+        abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+    return std::string("an exception of type ") + (readable ? readable.get() : type->name());
+  }
+}
+
+}  // namespace
+
+void handle_uncaught(G* g) {
+  std::shared_ptr<Handler> mine;
+  {
+    std::lock_guard hold(handler_lock);
+    mine = handler();
+  }
+  if (mine) {
+    (*mine)(std::current_exception());
+    return;
+  }
+  std::string what = describe_current_exception();
+  base::fatal("goroutine %lu%s%s%s ended by an uncaught exception: %s",
+              static_cast<unsigned long>(g->id), *g->name() != '\0' ? " (" : "", g->name(),
+              *g->name() != '\0' ? ")" : "", what.c_str());
+}
+
+}  // namespace magpie::sched
+
+namespace magpie {
+
+void on_uncaught(std::function<void(std::exception_ptr)> handler) {
+  std::shared_ptr<sched::Handler> next;
+  if (handler) next = std::make_shared<sched::Handler>(std::move(handler));
+  std::lock_guard hold(sched::handler_lock);
+  sched::handler().swap(next);
+}
+
+}  // namespace magpie

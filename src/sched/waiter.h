@@ -1,0 +1,32 @@
+// waiter.h: one waiting goroutine or plain thread. Lives on the waiter's stack.
+#pragma once
+
+#include "base/event.h"
+#include "sched/g.h"
+
+namespace magpie::sched {
+
+class Waiter {
+ public:
+  // The calling goroutine, or the calling thread.
+  Waiter();
+
+  // Blocks. `commit` runs once the waiter can be woken: it tells others of this record, unlocks what guards it, and
+  // returns false if there is nothing to wait for any more.
+  void wait(WaitReason reason, bool (*commit)(Waiter& self, void* argument), void* argument);
+
+  // By whoever was told, once: the waiter goes on. The record may be gone when it returns.
+  void wake();
+
+  // For a plain thread that has told others itself: blocks.
+  void block_thread() { event_.wait(); }
+  bool is_thread() const { return g_ == nullptr; }
+
+  Waiter* next = nullptr;  // for lists of whoever was told
+
+ private:
+  G* g_;              // null: a plain thread
+  base::Event event_;  // for a plain thread
+};
+
+}  // namespace magpie::sched

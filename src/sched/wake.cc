@@ -1,0 +1,75 @@
+#include "sched/wake.h"
+
+#include <mutex>
+
+#include "base/clock.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+[[gnu::noinline]] void start_searcher(Runtime& rt, M* m) {
+  P* p;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    p = rt.world.stopping() ? nullptr : rt.idle.pop_p_locked();
+    if (p != nullptr) rt.search.wake_counted();
+  }
+  if (p == nullptr) {
+    rt.search.stop();  // all Ps are held after all; whoever lets one go looks at the queues himself
+    return;
+  }
+  if (m != nullptr && m->p != nullptr) m->p->counters.wakes.increment();
+  start_thread_for(rt, p, Searching::yes);
+}
+
+}  // namespace
+
+void wake_searcher(Runtime& rt, M* m) {
+  if (rt.search.owes_a_searcher()) start_searcher(rt, m);
+}
+
+void start_thread_for(Runtime& rt, P* p, Searching searching) {
+  M* m;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    m = rt.idle.pop_m_locked();
+  }
+  bool counted = searching == Searching::yes;
+  if (m != nullptr) {
+    m->handed = p;
+    m->handed_searching = counted;
+    m->wake_up.set();
+    return;
+  }
+  if (rt.threads.start(p, searching)) return;
+
+  // No thread is to be had. What is in the P's queue must not wait for one.
+  move_queue_to_global(rt, p);
+  if (counted) rt.search.stop();
+  std::lock_guard hold(rt.idle.lock());
+  rt.world.take_back_locked(rt, p);
+}
+
+bool sleep_and_unlock(Runtime& rt, M* m) {
+  rt.idle.push_locked(m);
+  rt.idle.lock().unlock();
+  m->wake_up.wait();
+  m->p = m->handed;
+  m->searching = m->handed_searching;
+  m->handed = nullptr;
+  m->handed_searching = false;
+  if (m->p == nullptr) return false;
+  m->p->begin_hold(base::now_ns());
+  return true;
+}
+
+void move_queue_to_global(Runtime& rt, P* p) {
+  G* all[RunQueue::kSlots + 1];
+  std::size_t count = 0;
+  if (G* g = p->queue.take_next()) all[count++] = g;
+  while (G* g = p->queue.pop()) all[count++] = g;
+  rt.global.push_front({all, count});
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,25 @@
+// wake.h: starts threads for idle Ps.
+#pragma once
+
+namespace magpie::sched {
+
+struct Runtime;
+struct M;
+struct P;
+
+// Call after putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
+// `m` is the caller's M; null: a plain thread.
+void wake_searcher(Runtime& rt, M* m);
+
+// Runs the P on a sleeping or new thread. The caller holds it and must not touch it afterwards.
+enum class Searching { no, yes };  // yes: already counted in Search
+void start_thread_for(Runtime& rt, P* p, Searching searching);
+
+// Puts an M to sleep until it is handed a P. False: the runtime ends.
+// The lists' lock must be held; it is released.
+[[nodiscard]] bool sleep_and_unlock(Runtime& rt, M* m);
+
+// Takes all goroutines of a P that its holder gives up out of its queues.
+void move_queue_to_global(Runtime& rt, P* p);
+
+}  // namespace magpie::sched

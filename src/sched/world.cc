@@ -1,0 +1,88 @@
+#include "sched/world.h"
+
+#include <mutex>
+
+#include "base/clock.h"
+#include "sched/runtime.h"
+#include "sched/wake.h"
+
+namespace magpie::sched {
+
+void World::stop(Runtime& rt, M* self) {
+  std::unique_lock hold(rt.idle.lock());
+  phase_.store(Phase::stopping, base::relaxed);
+  std::uint32_t held = rt.ps.count();
+  while (P* p = rt.idle.pop_p_locked()) {
+    rt.search.wake_counted();
+    p->state.store(PState::stopped, base::relaxed);
+    --held;
+  }
+  still_held_ = held - (self != nullptr ? 1 : 0);
+  bool must_wait = still_held_ != 0;
+  hold.unlock();
+  if (must_wait) stopped_.wait();
+}
+
+void World::take_back_locked(Runtime& rt, P* p) {
+  if (phase_.load(base::relaxed) == Phase::stopping) {
+    p->state.store(PState::stopped, base::relaxed);
+    if (--still_held_ == 0) stopped_.set();
+  } else {
+    rt.idle.push_locked(p);
+    rt.search.add_idle();
+  }
+}
+
+bool World::leave(Runtime& rt, M* m) {
+  P* p = m->p;
+  if (m->searching) {
+    m->searching = false;
+    rt.search.stop();
+  }
+  std::unique_lock hold(rt.idle.lock());
+  if (phase_.load(base::relaxed) == Phase::ending) return false;
+  if (phase_.load(base::relaxed) == Phase::goes_on) return true;
+  m->p = nullptr;
+  p->end_hold(base::now_ns());
+  take_back_locked(rt, p);
+  hold.release();
+  return sleep_and_unlock(rt, m);
+}
+
+void World::start(Runtime& rt, M* self) {
+  P* with_work = nullptr;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    phase_.store(Phase::goes_on, base::relaxed);
+    std::span<P* const> ps = rt.ps.in_use();
+    for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
+      if (self != nullptr && *p == self->p) continue;
+      if ((*p)->queue.is_empty()) {
+        rt.idle.push_locked(*p);
+        rt.search.add_idle();
+      } else {
+        (*p)->state.store(PState::running, base::relaxed);
+        (*p)->next_idle = with_work;
+        with_work = *p;
+      }
+    }
+  }
+  while (with_work != nullptr) {
+    P* p = with_work;
+    with_work = p->next_idle;
+    start_thread_for(rt, p, Searching::no);
+  }
+  // The global queue may hold what was moved there; one searcher starts the chain.
+  wake_searcher(rt, self);
+}
+
+void World::end(Runtime& rt) {
+  std::lock_guard hold(rt.idle.lock());
+  phase_.store(Phase::ending, base::relaxed);
+  while (M* m = rt.idle.pop_m_locked()) {
+    m->handed = nullptr;
+    m->wake_up.set();
+  }
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,70 @@
+#include "stack/guard.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "stack/stack.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+namespace magpie::stack {
+namespace {
+
+std::atomic<GuardKind> kind{GuardKind::advise};  // relaxed everywhere: only says what to try first
+
+bool protect(std::byte* memory) { return mprotect(memory, guard_bytes(), PROT_NONE) == 0; }
+
+}  // namespace
+
+std::size_t guard_bytes() {
+  static const std::size_t bytes = std::max(page_size(), std::size_t{16 * 1024});
+  return bytes;
+}
+
+GuardKind guard_kind() { return kind.load(std::memory_order_relaxed); }
+
+void choose_guards() {
+  const char* chosen = std::getenv("MAGPIE_GUARDS");
+  std::string_view name = chosen == nullptr ? "advise" : chosen;
+  GuardKind first;
+  if (name == "advise") {
+    first = GuardKind::advise;
+  } else if (name == "protect") {
+    first = GuardKind::protect;
+  } else if (name == "shared") {
+    first = GuardKind::shared;
+  } else {
+    throw std::invalid_argument("MAGPIE_GUARDS=" + std::string(name) +
+                                " is unknown: use advise, protect or shared");
+  }
+  kind.store(first, std::memory_order_relaxed);
+}
+
+void install_guard(std::byte* memory) {
+  if (guard_kind() == GuardKind::advise) {
+    if (madvise(memory, guard_bytes(), MADV_GUARD_INSTALL) == 0) return;
+    kind.store(GuardKind::protect, std::memory_order_relaxed);
+  }
+  if (guard_kind() == GuardKind::protect) {
+    if (protect(memory)) return;
+    kind.store(GuardKind::shared, std::memory_order_relaxed);
+    base::warn(
+        "no more guard pages: vm.max_map_count is used up. From here on goroutines share guards, and a "
+        "stack overflow may go unnoticed; raise vm.max_map_count or use Linux 6.13 or newer");
+  }
+}
+
+void install_slab_guard(std::byte* memory) {
+  if (guard_kind() == GuardKind::shared) protect(memory);  // the best that is left; may fail
+}
+
+}  // namespace magpie::stack

@@ -1,0 +1,53 @@
+// stack.h: one stack for goroutines to run on.
+//
+//    low addresses                                                            high addresses
+//    | guard: faults when touched |  usable, committed page by page   <- grows | colour | Stack |
+//    ^ low - guard_bytes()        ^ low                                  top() ^        ^ this
+//
+// The record lives at the end of the memory it describes, in the page that is touched first anyway, so an
+// idle goroutine costs one page. The colour moves the top by a different number of cache lines in
+// neighbouring stacks: a hundred stacks whose hot frames share one page offset would fight for the same
+// eight lines of the first-level cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/sanitizer.h"
+
+namespace magpie::stack {
+
+struct Stack {
+  // fixed after construction
+  std::byte* low;  // lowest usable byte; guard_bytes() below it are never used (see guard.h)
+  bool pooled;     // from a Pool; else mapped for one goroutine
+
+  // owner only: whoever runs on it, or the cache that holds it
+  Stack* next = nullptr;
+  base::Fiber fiber;
+
+  // Where the first frame begins: 16-aligned.
+  void* top() const;
+  std::size_t usable() const {
+    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(this) - low);
+  }
+  bool in_guard(const void* address) const;
+};
+
+inline constexpr std::size_t kColours = 32;
+inline constexpr std::size_t kColourStep = 64;
+inline constexpr std::size_t kMinimumSize = 16 * 1024;
+
+std::size_t page_size();
+
+// Throws std::invalid_argument unless a stack of that many bytes can be made: whole pages, kMinimumSize or more.
+void check_size(std::size_t size);
+
+// A stack of its own mapping, for a goroutine that asked for a size. Null when there is no memory.
+Stack* map_single(std::size_t size);
+void unmap_single(Stack* stack);
+
+// Puts a record at the end of [memory, memory + size) and announces the stack to sanitizers.
+Stack* construct(std::byte* memory, std::size_t size);
+
+}  // namespace magpie::stack
