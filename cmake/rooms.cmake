@@ -36,6 +36,8 @@ foreach(line IN LISTS magpie_room_lines)
     add_library(${target} OBJECT ${sources} ${headers})
     target_include_directories(${target} PRIVATE src PUBLIC include)
     target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
+    # The switch relies on frame pointers for its unwind information; profilers like them too.
+    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer)
     if(MAGPIE_VALGRIND)
       target_compile_definitions(${target} PRIVATE MAGPIE_VALGRIND=1)
     endif()

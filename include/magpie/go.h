@@ -18,7 +18,7 @@ namespace magpie {
 // An exception that leaves f is reported with the goroutine's number and name and ends the program, unless
 // on_uncaught() says otherwise. Throws std::logic_error when no runtime runs, std::bad_alloc without memory.
 template <class F, class... Args>
-  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(F&& f, Args&&... args) {
   detail::start_detached(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
@@ -26,7 +26,7 @@ void go(F&& f, Args&&... args) {
 // The same with a name for dumps and messages, or a stack of its own size.
 // Throws std::invalid_argument too, for a stack size that is not whole pages or below 16 KiB.
 template <class F, class... Args>
-  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(const GoOptions& options, F&& f, Args&&... args) {
   detail::start_detached(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
@@ -57,7 +57,8 @@ class [[nodiscard]] JoinHandle {
     detail::TaskRef ref = std::exchange(ref_, {});
     detail::wait_for_task(ref);
     detail::Visit visit(ref);
-    if (!visit) throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
+    if (!visit)
+      throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
     Freed freed{ref.task};
     return detail::JoinableRoom<R>::of(ref.task).outcome->take();
   }
@@ -98,13 +99,13 @@ auto spawn_with(const GoOptions* options, F&& f, Args&&... args) {
 
 // Starts a goroutine whose result, or exception, join() returns. Otherwise as go().
 template <class F, class... Args>
-  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(F&& f, Args&&... args) {
   return spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
-  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(const GoOptions& options, F&& f, Args&&... args) {
   return spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }

@@ -38,8 +38,8 @@ void warn(const char* format, ...) {
 }
 
 void check_failed(const char* fact, const char* file, int line) {
-  fatal("internal error: expected %s at %s:%d; this is a bug in magpie, please report it", fact, file,
-        line);
+  fatal("internal error: expected %s at %s:%d; this is a bug in magpie, please report it", fact,
+        file, line);
 }
 
 }  // namespace magpie::base

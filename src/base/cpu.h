@@ -8,7 +8,9 @@ inline void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // "yield" is a no-op on most cores; isb waits about as long as pause
+  asm volatile(
+      "isb" ::
+          : "memory");  // "yield" is a no-op on most cores; isb waits about as long as pause
 #endif
 }
 

@@ -11,8 +11,8 @@
 namespace magpie::context {
 
 struct ExceptionState {
-  void* handled = nullptr;       // innermost exception being handled
-  unsigned int in_flight = 0;    // thrown, not yet caught
+  void* handled = nullptr;     // innermost exception being handled
+  unsigned int in_flight = 0;  // thrown, not yet caught
 };
 
 // The calling thread's state. Fetch once per thread: every thread has its own.

@@ -64,11 +64,20 @@ void count_states(Runtime& rt, Stats& stats) {
   rt.records.for_each([&stats](G* g) {
     switch (g->state.load(base::relaxed)) {
       case GState::free:
-      case GState::ended: return;
-      case GState::fresh: ++stats.fresh; return;
-      case GState::runnable: ++stats.runnable; return;
-      case GState::running: ++stats.running; return;
-      case GState::waiting: ++stats.waiting; return;
+      case GState::ended:
+        return;
+      case GState::fresh:
+        ++stats.fresh;
+        return;
+      case GState::runnable:
+        ++stats.runnable;
+        return;
+      case GState::running:
+        ++stats.running;
+        return;
+      case GState::waiting:
+        ++stats.waiting;
+        return;
     }
   });
 }

@@ -11,7 +11,8 @@ namespace magpie::sched {
 struct M;
 struct G;
 
-extern "C" __thread M* magpie_current_m __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern "C" __thread M* magpie_current_m
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // Null on a thread that is none of the runtime's.
 inline M* current_m() {

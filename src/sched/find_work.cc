@@ -14,11 +14,12 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::uint64_t kGlobalEvery = 61;  // prime, so that it does not fall in step with the program
+constexpr std::uint64_t kGlobalEvery =
+    61;  // prime, so that it does not fall in step with the program
 // A pair that wakes each other through runnext gives way to the ring after so many turns.
 constexpr std::uint32_t kLongestStreak = 64;
 
-constexpr std::uint32_t kSpinLeast = 8;     // rounds; one is about half a microsecond
+constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
 constexpr std::uint32_t kSpinMost = 64;
 constexpr int kPausesPerRound = 16;
 
@@ -40,7 +41,7 @@ G* take_at_hand(Runtime& rt, M* m) {
       return g;
     }
   } else if (G* g = p->queue.take_next()) {
-    put_last(rt, p, g);  // the pair has had its share; the ring is not empty now
+    put_last(rt, m, g);  // the pair has had its share; the ring is not empty now
     wake_searcher(rt, m);
   }
   if (G* g = p->queue.pop()) return own_turn(p, g);
@@ -53,7 +54,7 @@ G* take_global_share(Runtime& rt, M* m) {
   std::size_t count = rt.global.pop_share(rt.ps.count(), share);
   if (count == 0) return nullptr;
   p->counters.global_batches.increment();
-  for (std::size_t i = 1; i < count; ++i) put_last(rt, p, share[i]);
+  for (std::size_t i = 1; i < count; ++i) put_last(rt, m, share[i]);
   if (count > 1) wake_searcher(rt, m);  // they were out of sight for a moment
   return own_turn(p, share[0]);
 }

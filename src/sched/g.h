@@ -50,16 +50,16 @@ struct alignas(base::kCacheLine) G {
   detail::TaskBody body = nullptr;
   GExtra* extra = nullptr;
   std::uint64_t id = 0;
-  std::uint64_t creator = 0;      // goroutine that started it; 0: a plain thread
+  std::uint64_t creator = 0;  // goroutine that started it; 0: a plain thread
 
-  JoinWord join;                  // [join], joinable goroutines only
-  ClaimWord claim;                // [claim], joinable goroutines only
+  JoinWord join;    // [join], joinable goroutines only
+  ClaimWord claim;  // [claim], joinable goroutines only
 
   // atomic: the owner writes, stats and dumps read, late but untorn
   base::Atomic<GState> state{GState::free};
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 
-  bool joinable = false;          // fixed while started
+  bool joinable = false;  // fixed while started
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];
 

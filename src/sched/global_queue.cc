@@ -75,7 +75,8 @@ std::size_t GlobalQueue::pop_locked(std::span<G*> out) {
   while (taken < out.size() && head_ != nullptr) {
     Chunk* chunk = head_;
     std::size_t count = std::min<std::size_t>(out.size() - taken, chunk->end - chunk->first);
-    std::copy_n(chunk->items + chunk->first, count, out.begin() + static_cast<std::ptrdiff_t>(taken));
+    std::copy_n(chunk->items + chunk->first, count,
+                out.begin() + static_cast<std::ptrdiff_t>(taken));
     taken += count;
     chunk->first += static_cast<std::uint32_t>(count);
     if (chunk->first != chunk->end) break;

@@ -57,15 +57,15 @@ class GlobalQueue {
   // guarded by lock_
   Chunk* head_ = nullptr;
   Chunk* tail_ = nullptr;
-  Chunk* free_ = nullptr;               // used before: warm
-  std::byte* room_ = nullptr;           // never used: cold, in pieces linked through their first word
+  Chunk* free_ = nullptr;      // used before: warm
+  std::byte* room_ = nullptr;  // never used: cold, in pieces linked through their first word
   std::byte* room_end_ = nullptr;
   struct Piece {
     Piece* next;
     std::byte* end;
   };
   Piece* pieces_ = nullptr;
-  base::Atomic<std::size_t> size_{0};   // atomic: written under lock_, read by anyone
+  base::Atomic<std::size_t> size_{0};  // atomic: written under lock_, read by anyone
 };
 
 }  // namespace magpie::sched

@@ -53,7 +53,9 @@ class JoinWord {
   bool is_done() const { return word_.load(base::acquire) == kDone; }
 
   // False: it is done already, do not sleep.
-  [[nodiscard]] bool commit(void* waiter) { return leave_open(reinterpret_cast<std::uintptr_t>(waiter)); }
+  [[nodiscard]] bool commit(void* waiter) {
+    return leave_open(reinterpret_cast<std::uintptr_t>(waiter));
+  }
 
   // False: it is done already, the caller frees the record.
   [[nodiscard]] bool detach() { return leave_open(kDetached); }
@@ -89,6 +91,12 @@ class ClaimWord {
     }
   }
 
+  // A joiner took it and its entry has not been met: whoever takes the entry will find it useless.
+  bool is_left_behind() const {
+    std::uint8_t now = word_.load(base::relaxed);  // relaxed: a hint, meet_entry decides
+    return now == kClaimed || now == kRetired;
+  }
+
   // By the joiner. False: somebody else runs it.
   [[nodiscard]] bool claim() {
     std::uint8_t expected = kQueued;
@@ -96,7 +104,9 @@ class ClaimWord {
   }
 
   // By the joiner, instead of claim(), when it removed the only entry itself.
-  void take_removed() { word_.store(kTaken, base::relaxed); }  // relaxed: no other thread knows of it
+  void take_removed() {
+    word_.store(kTaken, base::relaxed);
+  }  // relaxed: no other thread knows of it
 
   // The joiner is through with the record. True: it frees it; false: whoever meets the entry does.
   [[nodiscard]] bool retire() {

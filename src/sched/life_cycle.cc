@@ -33,7 +33,11 @@ std::uint64_t generations = 0;  // whoever is in run()
 }
 
 Runtime::Runtime(const Options& options)
-    : generation(++generations), procs_source(options.procs), records(global), stacks(options.stack_size), threads(options.max_threads) {}
+    : generation(++generations),
+      procs_source(options.procs),
+      records(global),
+      stacks(options.stack_size),
+      threads(options.max_threads) {}
 
 namespace {
 
@@ -42,8 +46,8 @@ base::Lock running;  // held by the thread that is in run()
 Options checked(const Options& options) {
   stack::check_size(options.stack_size);
   if (options.max_threads < 1) {
-    throw std::invalid_argument("magpie: Options::max_threads is " + std::to_string(options.max_threads) +
-                                "; at least 1 is needed");
+    throw std::invalid_argument("magpie: Options::max_threads is " +
+                                std::to_string(options.max_threads) + "; at least 1 is needed");
   }
   return options;
 }
@@ -126,7 +130,8 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
     throw std::logic_error("magpie: run() inside run(); use go() to start more goroutines");
   }
   std::unique_lock hold(running, std::try_to_lock);
-  if (!hold) throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
+  if (!hold)
+    throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
   base::prepare_fences();
   stack::choose_guards();
@@ -170,7 +175,9 @@ int num_threads() {
 }
 
 int set_max_threads(int n) {
-  if (n < 1) throw std::invalid_argument("magpie: set_max_threads(" + std::to_string(n) + "): at least 1 is needed");
+  if (n < 1)
+    throw std::invalid_argument("magpie: set_max_threads(" + std::to_string(n) +
+                                "): at least 1 is needed");
   int before = with_runtime([n](Runtime& rt) { return rt.threads.set_limit(n); }, 0);
   if (before == 0) throw std::logic_error("magpie: set_max_threads(): no runtime runs");
   return before;

@@ -48,7 +48,8 @@ base::Fiber& fiber_of(M* m) { return m->stack == nullptr ? m->native_fiber : m->
 
 // Inlined into functions marked MAGPIE_SWITCHES only. Saves the running side in *save and goes on at `resume` on `to` (null: the thread's own stack). Returns on the
 // M that switches back, with its `stack` still that of whoever did.
-[[gnu::always_inline]] inline M* switch_to(M* m, void** save, void* resume, stack::Stack* to, base::Leave leave) {
+[[gnu::always_inline]] inline M* switch_to(M* m, void** save, void* resume, stack::Stack* to,
+                                           base::Leave leave) {
   base::Fiber& from = fiber_of(m);
   m->left_fiber = &from;
   m->stack = to;

@@ -24,21 +24,21 @@ using Commit = bool (*)(M* m, G* g, void* argument);
 
 struct M {
   // thread only
-  P* p = nullptr;                  // null: none held
-  G* current = nullptr;            // null: the loop runs
-  stack::Stack* stack = nullptr;   // the one it runs on; null: the thread's own
+  P* p = nullptr;                 // null: none held
+  G* current = nullptr;           // null: the loop runs
+  stack::Stack* stack = nullptr;  // the one it runs on; null: the thread's own
   stack::Stack* spare = nullptr;
-  G* start_with = nullptr;         // for the loop on the spare: run this first
-  bool searching = false;          // counted in Search
-  std::uint32_t spin_budget = 0;   // rounds to search before sleeping; learns
+  G* start_with = nullptr;        // for the loop on the spare: run this first
+  bool searching = false;         // counted in Search
+  std::uint32_t spin_budget = 0;  // rounds to search before sleeping; learns
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
   struct Left {
-    G* g = nullptr;                // run its commit step
+    G* g = nullptr;  // run its commit step
     Commit commit = nullptr;
     void* argument = nullptr;
-    stack::Stack* stack = nullptr; // nobody is on it any more: reuse it
+    stack::Stack* stack = nullptr;  // nobody is on it any more: reuse it
   } left;
   base::Fiber* left_fiber = nullptr;
 
@@ -48,7 +48,7 @@ struct M {
 
   // guarded by Idle's lock until wake_up is set, then the thread's
   M* next_idle = nullptr;
-  P* handed = nullptr;             // the P to go on with; null: the runtime ends
+  P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
 
   base::Event wake_up;

@@ -20,13 +20,14 @@ void report_if_overflow(M* m, const void* address) {
   if (m == nullptr || m->stack == nullptr || !m->stack->in_guard(address)) return;
   std::size_t size = m->stack->usable() + stack::guard_bytes();
   G* g = m->current;
-  if (g == nullptr) base::fatal("the scheduler overflowed a stack of %zu bytes; this is a bug in magpie", size);
+  if (g == nullptr)
+    base::fatal("the scheduler overflowed a stack of %zu bytes; this is a bug in magpie", size);
   const char* name = g->name();
   base::fatal(
       "goroutine %lu%s%s%s overflowed its stack of %zu bytes; give it more with "
       "go(GoOptions{.stack_size = %zu}, ...), or all of them with Options::stack_size",
-      static_cast<unsigned long>(g->id), *name != '\0' ? " (" : "", name, *name != '\0' ? ")" : "", size,
-      4 * size);
+      static_cast<unsigned long>(g->id), *name != '\0' ? " (" : "", name, *name != '\0' ? ")" : "",
+      size, 4 * size);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {

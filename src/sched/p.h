@@ -46,8 +46,8 @@ struct alignas(base::kCacheLine) P {
   // guarded by Idle's lock
   P* next_idle = nullptr;
 
-  base::Atomic<PState> state{PState::unused};     // atomic: the holder writes, stats read
-  base::Atomic<std::int64_t> held_since_ns{0};    // atomic: the same
+  base::Atomic<PState> state{PState::unused};   // atomic: the holder writes, stats read
+  base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same
   PCounters counters;
 
   // The holder begins or ends to hold it.

@@ -19,7 +19,8 @@ class PTable {
  public:
   // The Ps in use.
   std::span<P* const> in_use() const {
-    std::size_t count = in_use_.load(base::acquire);  // with set_in_use: the table is at least as new
+    std::size_t count =
+        in_use_.load(base::acquire);  // with set_in_use: the table is at least as new
     return {table_.load(base::acquire), count};
   }
   std::uint32_t count() const { return in_use_.load(base::relaxed); }
@@ -45,7 +46,8 @@ class PTable {
   void set_in_use(std::uint32_t count) { in_use_.store(count, base::release); }
 
  private:
-  base::Atomic<std::uint32_t> in_use_{0};  // atomic: written while the world is stopped, read by anyone
+  base::Atomic<std::uint32_t> in_use_{
+      0};  // atomic: written while the world is stopped, read by anyone
   base::Atomic<std::size_t> made_{0};
   base::Atomic<P**> table_{nullptr};
 

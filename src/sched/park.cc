@@ -57,7 +57,7 @@ void yield() {
   leave_goroutine(
       m, g, next,
       [](M* now, G* left, void*) {
-        put_last(*runtime, now->p, left);
+        put_last(*runtime, now, left);
         wake_searcher(*runtime, now);
         return true;
       },

@@ -66,7 +66,8 @@ void change_procs(Runtime& rt, M* self, std::uint32_t n) {
 
 void set_file_root(std::string root) { file_root() = std::move(root); }
 
-ProcsSource::ProcsSource(int wanted) : cpus_(cpus::affinity_cpus()), initial_(wanted), follows_(false) {
+ProcsSource::ProcsSource(int wanted)
+    : cpus_(cpus::affinity_cpus()), initial_(wanted), follows_(false) {
   if (wanted < 0) {
     throw std::invalid_argument("magpie: Options::procs is " + std::to_string(wanted) +
                                 "; it must be positive, or 0 for the default");
@@ -101,7 +102,8 @@ void refresh_procs(Runtime& rt, M* m) {
   ProcsSource& source = rt.procs_source;
   if (!rt.world.try_begin()) return;
   source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
-  auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus::affinity_cpus(), source.quotas_->read()));
+  auto n = static_cast<std::uint32_t>(
+      cpus::default_procs(cpus::affinity_cpus(), source.quotas_->read()));
   if (source.follows_.load(base::relaxed) && n != rt.ps.count()) {
     rt.world.stop(rt, m);
     try {
@@ -128,7 +130,9 @@ int procs() {
 }
 
 int set_procs(int n) {
-  if (n < 1) throw std::invalid_argument("magpie: set_procs(" + std::to_string(n) + "): at least 1 is needed");
+  if (n < 1)
+    throw std::invalid_argument("magpie: set_procs(" + std::to_string(n) +
+                                "): at least 1 is needed");
   std::optional<Outsider> leave;
   if (current_m() == nullptr) {
     leave.emplace();

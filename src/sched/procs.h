@@ -35,10 +35,10 @@ class ProcsSource {
 
   int cpus_;
   int initial_;
-  base::Atomic<bool> follows_;                 // atomic: relaxed, whether quotas still decide
-  base::Atomic<std::int64_t> next_look_ns_{0}; // atomic: relaxed, a date
-  base::Atomic<bool> looking_{false};          // atomic: one looks at a time
-  std::unique_ptr<cpus::QuotaReader> quotas_;  // guarded by looking_
+  base::Atomic<bool> follows_;                  // atomic: relaxed, whether quotas still decide
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a date
+  base::Atomic<bool> looking_{false};           // atomic: one looks at a time
+  std::unique_ptr<cpus::QuotaReader> quotas_;   // guarded by looking_
 };
 
 // For tests: where /proc and the cgroup mounts are found.

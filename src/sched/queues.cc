@@ -9,12 +9,25 @@
 namespace magpie::sched {
 namespace {
 
-// The ring is full. Its oldest half and g go to the global queue together.
-[[gnu::noinline]] void spill(Runtime& rt, P* p, G* g) {
+// Drops the entries that joiners left behind; returns how many others there are, moved to the front.
+std::size_t sweep(M* m, G** entries, std::size_t count) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    G* g = entries[i];
+    if (!g->joinable || !g->claim.is_left_behind() || admit(m, g)) entries[kept++] = g;
+  }
+  return kept;
+}
+
+// The ring is full. Its oldest half and g go to the global queue together. A ring full of entries that joiners left
+// behind is just swept.
+[[gnu::noinline]] void spill(Runtime& rt, M* m, G* g) {
+  P* p = m->p;
   do {
     G* batch[RunQueue::kHalf + 1];
     G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);
-    std::size_t count = p->queue.take_half(half);
+    std::size_t taken = p->queue.take_half(half);
+    std::size_t count = sweep(m, batch, taken);
     if (count != 0) {
       batch[count] = g;
       rt.global.push({batch, count + 1});
@@ -22,18 +35,17 @@ namespace {
       p->counters.spilled.add(count + 1);
       return;
     }
-  } while (!p->queue.push(g));  // thieves made room meanwhile
+  } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster
 }
 
 }  // namespace
 
-void put_last(Runtime& rt, P* p, G* g) {
-  if (!p->queue.push(g)) spill(rt, p, g);
+void put_last(Runtime& rt, M* m, G* g) {
+  if (!m->p->queue.push(g)) spill(rt, m, g);
 }
 
 void put_next(Runtime& rt, M* m, G* g) {
-  P* p = m->p;
-  if (G* displaced = p->queue.put_next(g)) put_last(rt, p, displaced);
+  if (G* displaced = m->p->queue.put_next(g)) put_last(rt, m, displaced);
   wake_searcher(rt, m);
 }
 
@@ -51,14 +63,18 @@ void put_off(Runtime& rt, M* m, G* g) {
   std::int64_t since = rt.no_stacks_since_ns.load(base::relaxed);
   if (since == 0 || now - since > 2 * kPatienceNs) {  // the first, or a new shortage
     if (since == 0) {
-      base::warn("no memory for another goroutine stack of %zu bytes; goroutines that have not started wait",
-                 rt.stacks.stack_size());
+      base::warn(
+          "no memory for another goroutine stack of %zu bytes; goroutines that have not started "
+          "wait",
+          rt.stacks.stack_size());
     }
     rt.no_stacks_since_ns.store(now, base::relaxed);
   } else if (nothing_else && now - since > kPatienceNs) {
     base::fatal(
-        "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer goroutines "
-        "that block at the same time, use a smaller Options::stack_size, or raise the limit on address "
+        "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer "
+        "goroutines "
+        "that block at the same time, use a smaller Options::stack_size, or raise the limit on "
+        "address "
         "space (ulimit -v) or mappings (vm.max_map_count)",
         rt.stacks.stack_size());
   }

@@ -14,7 +14,7 @@ struct Runtime;
 void put_next(Runtime& rt, M* m, G* g);
 
 // Puts g at the end of the P's ring; half of a full ring goes to the global queue.
-void put_last(Runtime& rt, P* p, G* g);
+void put_last(Runtime& rt, M* m, G* g);
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
 void put_global(Runtime& rt, M* m, G* g);

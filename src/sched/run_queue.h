@@ -38,7 +38,8 @@ struct G;
 class RunQueue {
  public:
 #ifdef MAGPIE_MODEL
-  static constexpr std::uint64_t kSlots = 4;  // small, so that the checker reaches every full and empty state
+  static constexpr std::uint64_t kSlots =
+      4;  // small, so that the checker reaches every full and empty state
   static constexpr std::uint64_t kClaim = 2;
   static constexpr std::uint64_t kClaimShare = 2;
 #else
@@ -83,12 +84,20 @@ class RunQueue {
            next_.compare_exchange_strong(g, nullptr, base::relaxed, base::relaxed);
   }
 
-  // Takes the oldest unclaimed half of a full ring into `out`; returns how many. 0: thieves made room.
+  // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.
+  // 0: thieves made room. A ring that is full of gaps, because thieves emptied it behind a claimed
+  // goroutine, is freed by taking that one.
   std::size_t take_half(G* (&out)[kHalf]) {
+    std::size_t taken = 0;
+    while (claimed_first_ != claimed_end_)
+      out[taken++] = slot(claimed_first_++).load(base::relaxed);
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
-    for (std::uint64_t i = 0; i < count; ++i) out[i] = slot(head + i).load(base::relaxed);
-    return head_.compare_exchange_strong(head, head + count, base::release, base::relaxed) ? count : 0;
+    if (count > kHalf - taken) count = kHalf - taken;
+    for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
+    // relaxed: as in claim_some
+    bool mine = head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed);
+    return mine ? taken + count : taken;
   }
 
   // Moves the oldest half, rounded up, of the victim's unclaimed ring behind our own tail, and gives the
@@ -130,9 +139,7 @@ class RunQueue {
   }
 
   // For whoever holds the P: nothing in it, claimed or not.
-  bool is_empty() const {
-    return claimed_first_ == claimed_end_ && looks_empty();
-  }
+  bool is_empty() const { return claimed_first_ == claimed_end_ && looks_empty(); }
 
   // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
   // because between the two looks the owner may move a goroutine from next_ to the ring.
@@ -150,7 +157,8 @@ class RunQueue {
 
   std::uint64_t oldest_slot_in_use() const {
     if (claimed_first_ != claimed_end_) return claimed_first_;
-    return head_.load(base::acquire);  // [run-queue] with the takers' release: what is below is ours again
+    return head_.load(
+        base::acquire);  // [run-queue] with the takers' release: what is below is ours again
   }
 
   bool claim_some() {

@@ -39,18 +39,21 @@ class Search {
   };
 
   View view() const {
-    std::uint64_t word = word_.load(base::relaxed);  // relaxed: callers that need order fence before
+    std::uint64_t word =
+        word_.load(base::relaxed);  // relaxed: callers that need order fence before
     return View{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
 
   // After publishing work. True: one searcher was counted; the caller must start it, or call found()'s
   // counterpart give_up().
   [[nodiscard]] bool owes_a_searcher() {
-    base::light_fence();  // [search-or-sleep] between the publication and this read; other side: rest()
+    base::
+        light_fence();  // [search-or-sleep] between the publication and this read; other side: rest()
     View now = view();
     if (now.searching != 0 || now.idle == 0) return false;
     std::uint64_t expected = pack(now);
-    return word_.compare_exchange_strong(expected, expected + kSearcher, base::seq_cst, base::relaxed);
+    return word_.compare_exchange_strong(expected, expected + kSearcher, base::seq_cst,
+                                         base::relaxed);
   }
 
   // A thread with a P and no work wants to search. False: enough others do.

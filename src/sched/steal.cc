@@ -49,7 +49,8 @@ G* steal(Runtime& rt, M* m) {
   P* p = m->p;
   std::span<P* const> ps = rt.ps.in_use();
   for (int round = 0; round < kRounds; ++round) {
-    for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next()); !order.done();) {
+    for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
+         !order.done();) {
       P* victim = ps[order.next()];
       if (victim == p) continue;
       if (rt.world.stopping()) return nullptr;

@@ -13,9 +13,12 @@ enum class WaitReason : std::uint8_t {
 
 inline const char* text(WaitReason reason) {
   switch (reason) {
-    case WaitReason::none: return "";
-    case WaitReason::join: return "join";
-    case WaitReason::wait_group: return "WaitGroup wait";
+    case WaitReason::none:
+      return "";
+    case WaitReason::join:
+      return "join";
+    case WaitReason::wait_group:
+      return "WaitGroup wait";
   }
   return "unknown";
 }

@@ -24,7 +24,8 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
   park(
       reason,
       [](M*, G*, void* mine) {
-        Step now = *static_cast<Step*>(mine);  // after its commit the waiter, and its stack, may be gone
+        Step now =
+            *static_cast<Step*>(mine);  // after its commit the waiter, and its stack, may be gone
         return now.commit(*now.self, now.argument);
       },
       &step);

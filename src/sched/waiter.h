@@ -25,7 +25,7 @@ class Waiter {
   Waiter* next = nullptr;  // for lists of whoever was told
 
  private:
-  G* g_;              // null: a plain thread
+  G* g_;               // null: a plain thread
   base::Event event_;  // for a plain thread
 };
 

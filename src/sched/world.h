@@ -60,7 +60,7 @@ class World {
   base::Atomic<Phase> phase_{Phase::goes_on};  // atomic: written under Idle's lock, read by every M
   base::Atomic<bool> busy_{false};             // atomic: the right to stop
   base::Event stopped_;
-  std::uint32_t still_held_ = 0;               // guarded by Idle's lock: Ps to wait for
+  std::uint32_t still_held_ = 0;  // guarded by Idle's lock: Ps to wait for
 };
 
 }  // namespace magpie::sched

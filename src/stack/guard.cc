@@ -58,7 +58,8 @@ void install_guard(std::byte* memory) {
     if (protect(memory)) return;
     kind.store(GuardKind::shared, std::memory_order_relaxed);
     base::warn(
-        "no more guard pages: vm.max_map_count is used up. From here on goroutines share guards, and a "
+        "no more guard pages: vm.max_map_count is used up. From here on goroutines share guards, "
+        "and a "
         "stack overflow may go unnoticed; raise vm.max_map_count or use Linux 6.13 or newer");
   }
 }

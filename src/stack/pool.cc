@@ -156,7 +156,8 @@ void Cache::give_all(Pool& pool) {
 }
 
 void Cache::give_oldest(Pool& pool, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) stacks_[i]->next = i + 1 < count ? stacks_[i + 1] : nullptr;
+  for (std::size_t i = 0; i < count; ++i)
+    stacks_[i]->next = i + 1 < count ? stacks_[i + 1] : nullptr;
   pool.give(stacks_[0]);
   std::copy(stacks_.begin() + static_cast<std::ptrdiff_t>(count),
             stacks_.begin() + static_cast<std::ptrdiff_t>(size_), stacks_.begin());

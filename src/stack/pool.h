@@ -65,7 +65,8 @@ class Pool {
   // guarded by lock_
   Stack* warm_ = nullptr;
   std::size_t warm_count_ = 0;
-  std::vector<std::byte*> cold_;  // room for every stack is reserved when its slab is made: giving cannot fail
+  std::vector<std::byte*>
+      cold_;  // room for every stack is reserved when its slab is made: giving cannot fail
   std::vector<Slab> slabs_;
   std::size_t carved_ = 0;
 };

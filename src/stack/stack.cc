@@ -25,9 +25,8 @@ std::size_t page_size() {
 
 void check_size(std::size_t size) {
   if (size < kMinimumSize) {
-    throw std::invalid_argument("stack_size " + std::to_string(size) +
-                                " is too small: at least " + std::to_string(kMinimumSize) +
-                                " bytes are needed");
+    throw std::invalid_argument("stack_size " + std::to_string(size) + " is too small: at least " +
+                                std::to_string(kMinimumSize) + " bytes are needed");
   }
   if (std::size_t page = page_size(); size % page != 0) {
     throw std::invalid_argument("stack_size " + std::to_string(size) +
@@ -73,7 +72,8 @@ Stack* map_single(std::size_t size) {
 void unmap_single(Stack* stack) {
   base::close_fiber(stack->fiber);
   std::byte* memory = stack->low - guard_bytes();
-  munmap(memory, static_cast<std::size_t>(reinterpret_cast<std::byte*>(stack) + kRecordBytes - memory));
+  munmap(memory,
+         static_cast<std::size_t>(reinterpret_cast<std::byte*>(stack) + kRecordBytes - memory));
 }
 
 }  // namespace magpie::stack

@@ -17,7 +17,9 @@ static_assert(sizeof(base::Lock) == sizeof(std::atomic<std::uint32_t>));
 namespace {
 
 // The group's lock word, as what it is.
-base::Lock& as_lock(std::atomic<std::uint32_t>& word) { return reinterpret_cast<base::Lock&>(word); }
+base::Lock& as_lock(std::atomic<std::uint32_t>& word) {
+  return reinterpret_cast<base::Lock&>(word);
+}
 
 }  // namespace
 

@@ -39,14 +39,17 @@ class WaitGroupWord {
     }
   }
 
-  static bool is_zero(const base::Atomic<std::uint64_t>& word) { return word.load(base::acquire) == 0; }
+  static bool is_zero(const base::Atomic<std::uint64_t>& word) {
+    return word.load(base::acquire) == 0;
+  }
 
   // Under the list's lock. False: the count is zero.
   [[nodiscard]] static bool announce_waiter(base::Atomic<std::uint64_t>& word) {
     std::uint64_t before = word.load(base::acquire);
     while (before != 0) {
       if ((before & kWaiters) != 0) return true;
-      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire)) return true;
+      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire))
+        return true;
     }
     return false;
   }

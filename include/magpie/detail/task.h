@@ -50,10 +50,12 @@ struct TaskRef {
   Task* task = nullptr;
   std::uint64_t generation = 0;
 };
-TaskRef start_joinable_task(Task* task, TaskBody body) noexcept;  // to be detached, or waited for and freed
+TaskRef start_joinable_task(Task* task,
+                            TaskBody body) noexcept;  // to be detached, or waited for and freed
 void wait_for_task(TaskRef ref);  // until it has ended, or was dropped because its run() ended
 void detach_task(TaskRef ref) noexcept;
-void free_joined_task(Task* task) noexcept;  // gives its body the order to drop what is left in the room
+void free_joined_task(
+    Task* task) noexcept;  // gives its body the order to drop what is left in the room
 
 // While it is true, the goroutine's record is there: its run() has not ended, and waits for us if it wants to.
 class Visit {
@@ -101,11 +103,14 @@ struct Stored {
 template <class F, class... Args>
 struct Call {
   template <class G, class... As>
-  explicit Call(G&& f, As&&... as) : callable(std::forward<G>(f)), arguments(std::forward<As>(as)...) {}
+  explicit Call(G&& f, As&&... as)
+      : callable(std::forward<G>(f)), arguments(std::forward<As>(as)...) {}
 
   decltype(auto) operator()() {
     return std::apply(
-        [this](Args&... as) -> decltype(auto) { return std::invoke(std::move(callable), std::move(as)...); },
+        [this](Args&... as) -> decltype(auto) {
+          return std::invoke(std::move(callable), std::move(as)...);
+        },
         arguments);
   }
 
