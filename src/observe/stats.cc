@@ -34,7 +34,8 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.spins = counters.spins.read();
   stats.claims = counters.claims.read();
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
-  if (state == PState::running) held += now_ns - p.held_since_ns.load(base::relaxed);
+  std::int64_t since = p.held_since_ns.load(base::relaxed);  // 0: on its way to a thread, or idle
+  if (since != 0 && now_ns > since) held += now_ns - since;
   stats.busy_ns = held - static_cast<std::int64_t>(counters.searching_ns.read());
   if (stats.busy_ns < 0) stats.busy_ns = 0;
   return stats;

@@ -47,13 +47,14 @@ struct alignas(base::kCacheLine) P {
   P* next_idle = nullptr;
 
   base::Atomic<PState> state{PState::unused};   // atomic: the holder writes, stats read
-  base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same
+  base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same; 0: nobody has begun to hold it
   PCounters counters;
 
   // The holder begins or ends to hold it.
   void begin_hold(std::int64_t now_ns) { held_since_ns.store(now_ns, base::relaxed); }
   void end_hold(std::int64_t now_ns) {
     counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
+    held_since_ns.store(0, base::relaxed);
   }
 
   RunQueue queue;  // [run-queue]
