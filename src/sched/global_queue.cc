@@ -5,8 +5,8 @@
 
 namespace magpie::sched {
 
-// A queue of n goroutines may have one chunk partly taken and one partly filled, and push_front, which happens
-// when Ps are removed, starts a chunk per call: hence the spare ones.
+// All chunks but the first and the last are full, however small the batches: push fills the last one upwards, push_front
+// the first one downwards. Hence the spare ones.
 std::size_t GlobalQueue::bytes_of_room(std::size_t records) {
   constexpr std::size_t kSpareChunks = 4;
   return (records / kChunk + kSpareChunks) * sizeof(Chunk);
@@ -59,13 +59,17 @@ void GlobalQueue::push_front(std::span<G* const> batch) {
   std::lock_guard hold(lock_);
   size_.store(size_.load(base::relaxed) + batch.size(), base::relaxed);
   while (!batch.empty()) {  // the last part first, so that the first ends up in front
-    std::size_t count = std::min<std::size_t>(batch.size(), kChunk);
-    Chunk* chunk = new_chunk_locked();
-    std::copy_n(batch.end() - static_cast<std::ptrdiff_t>(count), count, chunk->items);
-    chunk->end = static_cast<std::uint32_t>(count);
-    chunk->next = head_;
-    head_ = chunk;
-    if (tail_ == nullptr) tail_ = chunk;
+    if (head_ == nullptr || head_->first == 0) {
+      Chunk* chunk = new_chunk_locked();
+      chunk->first = chunk->end = kChunk;  // filled downwards: the next call goes on in it
+      chunk->next = head_;
+      head_ = chunk;
+      if (tail_ == nullptr) tail_ = chunk;
+    }
+    std::size_t count = std::min<std::size_t>(batch.size(), head_->first);
+    head_->first -= static_cast<std::uint32_t>(count);
+    std::copy_n(batch.end() - static_cast<std::ptrdiff_t>(count), count,
+                head_->items + head_->first);
     batch = batch.first(batch.size() - count);
   }
 }
