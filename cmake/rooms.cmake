@@ -13,6 +13,11 @@ target_include_directories(magpie PUBLIC
 target_compile_features(magpie PUBLIC cxx_std_20)
 target_link_libraries(magpie PUBLIC Threads::Threads)
 
+set(magpie_no_red_zone "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(magpie_no_red_zone -mno-red-zone)
+endif()
+
 set(magpie_lower_rooms "")  # targets on the layers below the current one
 set(magpie_layer_rooms "")  # targets met so far on the current layer
 set(magpie_layer 0)
@@ -36,8 +41,9 @@ foreach(line IN LISTS magpie_room_lines)
     add_library(${target} OBJECT ${sources} ${headers})
     target_include_directories(${target} PRIVATE src PUBLIC include)
     target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
-    # The switch relies on frame pointers for its unwind information; profilers like them too.
-    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer)
+    # The stack switch relies on frame pointers for its unwind information, and on functions that switch having
+    # no red zone.
+    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer ${magpie_no_red_zone})
     if(MAGPIE_VALGRIND)
       target_compile_definitions(${target} PRIVATE MAGPIE_VALGRIND=1)
     endif()

@@ -35,6 +35,12 @@
 
 namespace magpie::base {
 
+#if defined(MAGPIE_ASAN) || defined(MAGPIE_TSAN)
+inline constexpr bool kFibersAreTracked = true;
+#else
+inline constexpr bool kFibersAreTracked = false;
+#endif
+
 enum class Leave { to_come_back, for_ever };
 
 struct Fiber {

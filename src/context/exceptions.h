@@ -13,6 +13,8 @@ namespace magpie::context {
 struct ExceptionState {
   void* handled = nullptr;     // innermost exception being handled
   unsigned int in_flight = 0;  // thrown, not yet caught
+
+  bool any() const { return handled != nullptr || in_flight != 0; }
 };
 
 // The calling thread's state. Fetch once per thread: every thread has its own.

@@ -19,26 +19,16 @@ inline std::uint64_t default_float_control() {
   return kDefaultMxcsr | std::uint64_t{kDefaultX87Control} << 32;
 }
 
-inline void reset_float_control() {
-  std::uint32_t mxcsr;
-  std::uint16_t x87;
-  asm volatile("stmxcsr %0" : "=m"(mxcsr));
-  asm volatile("fnstcw %0" : "=m"(x87));
-  if (__builtin_expect((mxcsr & ~kMxcsrStatusFlags) != kDefaultMxcsr, 0)) {
-    asm volatile("ldmxcsr %0" : : "m"(kDefaultMxcsr));
-  }
-  if (__builtin_expect(x87 != kDefaultX87Control, 0)) {
-    asm volatile("fldcw %0" : : "m"(kDefaultX87Control));
-  }
-}
-
-// The control words at its construction.
+// The control words at its construction. Reads the x87 word only when MXCSR is not the default, as the switch does.
 class FloatControl {
  public:
   FloatControl() {
     asm volatile("stmxcsr %0" : "=m"(mxcsr_));
-    asm volatile("fnstcw %0" : "=m"(x87_));
+    if (!is_default()) [[unlikely]] {
+      asm volatile("fnstcw %0" : "=m"(x87_));
+    }
   }
+  bool is_default() const { return (mxcsr_ & ~kMxcsrStatusFlags) == kDefaultMxcsr; }
   void restore() const {
     asm volatile("ldmxcsr %0" : : "m"(mxcsr_));
     asm volatile("fldcw %0" : : "m"(x87_));
@@ -46,14 +36,20 @@ class FloatControl {
 
  private:
   std::uint32_t mxcsr_;
-  std::uint16_t x87_;
+  std::uint16_t x87_ = kDefaultX87Control;
 };
+
+inline void set_default_float_control() {
+  asm volatile("ldmxcsr %0" : : "m"(kDefaultMxcsr));
+  asm volatile("fldcw %0" : : "m"(kDefaultX87Control));
+}
 
 #elif defined(__aarch64__)
 
 class FloatControl {
  public:
   FloatControl() { asm volatile("mrs %0, fpcr" : "=r"(control_)); }
+  bool is_default() const { return control_ == 0; }
   void restore() const { asm volatile("msr fpcr, %0" : : "r"(control_)); }
 
  private:
@@ -61,13 +57,13 @@ class FloatControl {
 };
 
 inline std::uint64_t default_float_control() { return 0; }
-
-inline void reset_float_control() {
-  std::uint64_t control;
-  asm volatile("mrs %0, fpcr" : "=r"(control));
-  if (__builtin_expect(control != 0, 0)) asm volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}));
-}
+inline void set_default_float_control() { asm volatile("msr fpcr, %0" : : "r"(std::uint64_t{0})); }
 
 #endif
+
+// What the goroutine that just ended did to the thread is undone.
+inline void reset_float_control() {
+  if (!FloatControl().is_default()) [[unlikely]] set_default_float_control();
+}
 
 }  // namespace magpie::context

@@ -36,38 +36,40 @@ void* prepare(void* top, Entry entry);
 #if defined(__x86_64__)
 
 [[gnu::always_inline]] inline void* swap(void** save, void* resume, void* value) {
-  // The 128 bytes below the stack pointer are the red zone of the enclosing function: step over them.
-  // The control words are loaded only when they differ (in MXCSR: in anything but the six status flags), for
-  // loading costs several times more than comparing.
+  // No red zone is skipped: the files that use this are compiled without one, see cmake/rooms.cmake.
+  // MXCSR is compared without its six status flags, which are results, not control. It is loaded only when it
+  // differs, and the x87 control word is only looked at when one side's MXCSR is not the default: fesetround
+  // and the like change both, and reading it costs as much as the rest of the switch.
   asm volatile(
-      "leaq -128(%%rsp), %%rsp\n\t"
       "pushq %%rbp\n\t"
       "leaq 2f(%%rip), %%rax\n\t"
       "pushq %%rax\n\t"
-      "pushq %%rax\n\t"
+      "leaq -8(%%rsp), %%rsp\n\t"
       "stmxcsr (%%rsp)\n\t"
-      "fnstcw 4(%%rsp)\n\t"
-      "movl (%%rsp), %%eax\n\t"
-      "movzwl 4(%%rsp), %%ecx\n\t"
+      "movl $0x037F, 4(%%rsp)\n\t"  // the x87 default, unless found otherwise below
       "movq %%rsp, (%[save])\n\t"
-      "movq %[resume], %%rsp\n\t"
-      "xorl (%%rsp), %%eax\n\t"
-      "testl $0xFFC0, %%eax\n\t"
-      "je 0f\n\t"
-      "ldmxcsr (%%rsp)\n\t"
-      "0:\n\t"
-      "cmpw 4(%%rsp), %%cx\n\t"
-      "je 1f\n\t"
-      "fldcw 4(%%rsp)\n\t"
+      "movl (%%rsp), %%eax\n\t"
+      "movl (%[resume]), %%ecx\n\t"
+      "andl $0xFFC0, %%eax\n\t"
+      "andl $0xFFC0, %%ecx\n\t"
+      "movl %%eax, %%ebx\n\t"
+      "xorl $0x1F80, %%ebx\n\t"
+      "xorl %%ecx, %%eax\n\t"
+      "orl %%eax, %%ebx\n\t"
+      "jne 3f\n\t"
       "1:\n\t"
-      "popq %%rax\n\t"
+      "leaq 8(%[resume]), %%rsp\n\t"
       "popq %%rax\n\t"
       "popq %%rbp\n\t"
       "jmpq *%%rax\n\t"
+      "3:\n\t"  // somebody is not at the default: keep both words of the leaver, load both of the other
+      "fnstcw 4(%%rsp)\n\t"
+      "ldmxcsr (%[resume])\n\t"
+      "fldcw 4(%[resume])\n\t"
+      "jmp 1b\n\t"
       "2:\n\t"
-      "leaq 128(%%rsp), %%rsp\n\t"
-      : "+D"(value)
-      : [save] "S"(save), [resume] "d"(resume)
+      : "+D"(value), [resume] "+d"(resume)
+      : [save] "S"(save)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
         "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
         "xmm13", "xmm14", "xmm15", "cc", "memory");

@@ -14,8 +14,7 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::uint64_t kGlobalEvery =
-    61;  // prime, so that it does not fall in step with the program
+constexpr std::uint32_t kGlobalEvery = 61;  // prime, so that it does not fall in step with the program
 // A pair that wakes each other through runnext gives way to the ring after so many turns.
 constexpr std::uint32_t kLongestStreak = 64;
 
@@ -23,26 +22,37 @@ constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsec
 constexpr std::uint32_t kSpinMost = 64;
 constexpr int kPausesPerRound = 16;
 
-G* own_turn(P* p, G* g) {
+inline G* own_turn(P* p, G* g) {
   p->runnext_streak = 0;
+  --p->ticks_to_global;
   p->counters.ticks.increment();
   return g;
 }
 
-G* take_at_hand(Runtime& rt, M* m) {
-  P* p = m->p;
-  if (p->counters.ticks.read() % kGlobalEvery == 0 && !rt.global.empty()) {
-    if (G* g = rt.global.pop()) return own_turn(p, g);
-  }
-  if (p->runnext_streak < kLongestStreak) {
-    if (G* g = p->queue.take_next()) {
-      ++p->runnext_streak;
-      p->counters.inherited.increment();
-      return g;
-    }
-  } else if (G* g = p->queue.take_next()) {
-    put_last(rt, m, g);  // the pair has had its share; the ring is not empty now
+[[gnu::noinline]] G* take_from_global_at_last(Runtime& rt, P* p) {
+  p->ticks_to_global = kGlobalEvery;
+  G* g = rt.global.pop();
+  return g == nullptr ? nullptr : own_turn(p, g);
+}
+
+[[gnu::noinline]] void end_streak(Runtime& rt, M* m) {
+  if (G* g = m->p->queue.take_next()) {
+    put_last(rt, m, g);  // the ring is not empty now
     wake_searcher(rt, m);
+  }
+  m->p->runnext_streak = 0;
+}
+
+[[gnu::always_inline]] inline G* take_at_hand(Runtime& rt, M* m) {
+  P* p = m->p;
+  if (p->ticks_to_global == 0) [[unlikely]] {
+    if (G* g = take_from_global_at_last(rt, p)) return g;
+  }
+  if (p->runnext_streak == kLongestStreak) [[unlikely]] end_streak(rt, m);
+  if (G* g = p->queue.take_next()) {
+    ++p->runnext_streak;
+    p->counters.inherited.increment();
+    return g;
   }
   if (G* g = p->queue.pop()) return own_turn(p, g);
   return nullptr;

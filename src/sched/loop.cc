@@ -30,38 +30,50 @@ void put_away(M* m, stack::Stack* stack) {
   }
 }
 
-// First thing after a switch: what the side that left could not do itself.
-void settle(M* m) {
-  if (G* g = m->left.g) {
-    m->left.g = nullptr;
+// The rest of settle(): a goroutine that parked, or a loop's stack.
+[[gnu::noinline]] void settle_others(M* m) {
+  if (G* g = std::exchange(m->left.g, nullptr)) {
     if (!m->left.commit(m, g, m->left.argument)) {
       g->move(GState::waiting, GState::runnable);
       put_next(*runtime, m, g);
     }
-  } else if (stack::Stack* stack = m->left.stack) {
-    m->left.stack = nullptr;
+  } else if (stack::Stack* stack = std::exchange(m->left.stack, nullptr)) {
     put_away(m, stack);
   }
 }
 
-base::Fiber& fiber_of(M* m) { return m->stack == nullptr ? m->native_fiber : m->stack->fiber; }
+// After a switch: what the side that left could not do itself. A yield is the most frequent case.
+inline void settle(M* m) {
+  G* yielded = m->left.yielded;
+  if (yielded == nullptr) {
+    settle_others(m);
+    return;
+  }
+  m->left.yielded = nullptr;
+  put_last(*runtime, m, yielded);
+  wake_searcher(*runtime, m);
+}
 
-// Inlined into functions marked MAGPIE_SWITCHES only. Saves the running side in *save and goes on at `resume` on `to` (null: the thread's own stack). Returns on the
-// M that switches back, with its `stack` still that of whoever did.
-[[gnu::always_inline]] inline M* switch_to(M* m, void** save, void* resume, stack::Stack* to,
-                                           base::Leave leave) {
-  base::Fiber& from = fiber_of(m);
-  m->left_fiber = &from;
-  m->stack = to;
-  base::before_switch(from, fiber_of(m), leave);
-  return static_cast<M*>(context::swap(save, resume, m));
+base::Fiber& fiber_of(M* m) {
+  stack::Stack* stack = m->current_stack();
+  return stack == nullptr ? m->native_fiber : stack->fiber;
+}
+
+// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival.
+inline void note_departure(M* m) {
+  if constexpr (base::kFibersAreTracked) m->left_fiber = &fiber_of(m);
+}
+inline void note_destination(M* m, base::Leave leave) {
+  if constexpr (base::kFibersAreTracked) base::before_switch(*m->left_fiber, fiber_of(m), leave);
+}
+inline void note_arrival(M* m) {
+  if constexpr (base::kFibersAreTracked) base::after_switch(fiber_of(m), *m->left_fiber);
 }
 
 // First thing on a stack that is entered from its top.
 void enter_loop(void* value) {
   M* m = static_cast<M*>(value);
-  base::after_switch(fiber_of(m), *m->left_fiber);
-  *m->exceptions = {};
+  note_arrival(m);
   settle(m);
   loop(m);
 }
@@ -71,18 +83,73 @@ void* fresh_loop(stack::Stack* stack) {
   return context::prepare(stack->top(), enter_loop);
 }
 
-void start_running(M* m, G* g) {
+inline void start_running(M* m, G* g) {
   m->current = g;
   g->state.store(GState::running, base::relaxed);
 }
 
-// Leaves a loop for good: for a goroutine that has a stack, for a fresh loop on another stack, or for the
-// thread's own stack (to == null).
-[[noreturn, MAGPIE_SWITCHES]] void abandon_loop(M* m, void* resume, stack::Stack* to) {
-  m->left.stack = m->stack;
+// Leaves a loop for good. The caller has chosen m->current or m->loop_stack to go to, after note_departure().
+[[noreturn, MAGPIE_SWITCHES]] void abandon_loop(M* m, stack::Stack* mine, void* resume) {
+  m->left.stack = mine;
+  note_destination(m, base::Leave::for_ever);
   void* never_resumed;
-  switch_to(m, &never_resumed, resume, to, base::Leave::for_ever);
+  context::swap(&never_resumed, resume, m);
   __builtin_unreachable();
+}
+
+[[noreturn]] void leave_loop_for(M* m, G* g) {
+  note_departure(m);
+  stack::Stack* mine = std::exchange(m->loop_stack, nullptr);
+  start_running(m, g);
+  abandon_loop(m, mine, g->saved_sp);
+}
+
+[[noreturn]] void move_loop_to(M* m, stack::Stack* other) {
+  note_departure(m);
+  stack::Stack* mine = std::exchange(m->loop_stack, other);
+  abandon_loop(m, mine, fresh_loop(other));
+}
+
+[[noreturn]] void leave_loop_for_thread(M* m) {
+  note_departure(m);
+  stack::Stack* mine = std::exchange(m->loop_stack, nullptr);
+  abandon_loop(m, mine, m->native_sp);
+}
+
+// Where a goroutine that leaves goes: straight to `next`, or to a new loop that starts with it.
+inline void* choose_destination(M* m, G* next) {
+  if (next != nullptr && next->stack != nullptr) [[likely]] {
+    start_running(m, next);
+    return next->saved_sp;
+  }
+  m->current = nullptr;
+  m->start_with = next;
+  m->loop_stack = std::exchange(m->spare, nullptr);
+  return fresh_loop(m->loop_stack);
+}
+
+[[MAGPIE_SWITCHES]] M* switch_away(M* m, G* g, G* next) {
+  note_departure(m);
+  void* resume = choose_destination(m, next);
+  note_destination(m, base::Leave::to_come_back);
+  m = static_cast<M*>(context::swap(&g->saved_sp, resume, m));
+  note_arrival(m);
+  settle(m);
+  return m;
+}
+
+// A thread's exception state is empty whenever it changes hands: a goroutine that blocks while it handles or
+// throws an exception takes its state along. Most have none.
+[[gnu::noinline]] M* switch_away_with_exceptions(M* m, G* g, G* next) {
+  context::ExceptionState mine = std::exchange(*m->exceptions, {});
+  m = switch_away(m, g, next);
+  *m->exceptions = mine;
+  return m;
+}
+
+inline M* leave(M* m, G* g, G* next) {
+  if (m->exceptions->any()) [[unlikely]] return switch_away_with_exceptions(m, g, next);
+  return switch_away(m, g, next);
 }
 
 // Destroys goroutine-local values, as the goroutine: a destructor may block, or use other such values.
@@ -103,39 +170,47 @@ void call_body(G* g) {
   if (g->extra != nullptr) destroy_locals(*g->extra);
 }
 
-// Tells the joiner; frees the record unless a joiner still needs it.
-void finish(M* m, G* g) {
-  g->stack = nullptr;
-  m->current = nullptr;
-  m->p->counters.ended.increment();
-  if (!g->joinable) {
-    free_record(m, g);
-    return;
-  }
+// Ends a joinable goroutine: once the joiner is told, the record is the joiner's.
+void finish_joinable(G* g) {
   g->state.store(GState::ended, base::relaxed);
+  stack::Stack* stack = std::exchange(g->stack, nullptr);
   void* waiter = nullptr;
-  switch (g->join.finish(waiter)) {
-    case JoinWord::Owes::nothing:
-      return;
-    case JoinWord::Owes::wake_waiter:
-      static_cast<Waiter*>(waiter)->wake();
-      return;
-    case JoinWord::Owes::free_record:
-      g->body(g->room, detail::TaskOrder::drop);
-      free_record(m, g);
-      return;
+  JoinWord::Owes owes = g->join.finish(waiter);
+  if (owes == JoinWord::Owes::wake_waiter) static_cast<Waiter*>(waiter)->wake();
+  if (owes == JoinWord::Owes::free_record) {
+    g->stack = stack;  // it was detached: what it left is destroyed as the goroutine, which may block
+    g->body(g->room, detail::TaskOrder::drop);
+    stack = std::exchange(g->stack, nullptr);
+    free_record(current_m(), g);
   }
+  M* m = current_m();
+  m->current = nullptr;
+  m->loop_stack = stack;
 }
 
-// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended.
+// Ends the goroutine; its stack is the loop's again. Returns the M that it ends on.
+M* finish(G* g) {
+  if (g->joinable) {
+    finish_joinable(g);
+  } else {
+    M* m = current_m();
+    m->current = nullptr;
+    m->loop_stack = std::exchange(g->stack, nullptr);
+    free_record(m, g);
+  }
+  M* m = current_m();
+  m->p->counters.ended.increment();
+  return m;
+}
+
+// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended: it may have blocked and come back
+// elsewhere.
 M* call_fresh(M* m, G* g) {
-  g->stack = m->stack;
+  g->stack = m->loop_stack;
   start_running(m, g);
   call_body(g);
-  m = current_m();  // it may have blocked and come back elsewhere
   context::reset_float_control();
-  finish(m, g);
-  return m;
+  return finish(g);
 }
 
 // A fresh goroutine that asked for a stack size gets a loop of its own there.
@@ -146,7 +221,7 @@ void start_on_own_stack(M* m, G* g) {
     return;
   }
   m->start_with = g;
-  abandon_loop(m, fresh_loop(own), own);
+  move_loop_to(m, own);
 }
 
 bool has_spare(M* m) {
@@ -157,62 +232,44 @@ bool has_spare(M* m) {
 void loop(M* m) {
   for (;;) {
     G* g = m->start_with != nullptr ? std::exchange(m->start_with, nullptr) : find_work(m);
-    if (g == nullptr) abandon_loop(m, m->native_sp, nullptr);
-    if (g->stack != nullptr) {
-      start_running(m, g);
-      abandon_loop(m, g->saved_sp, g->stack);
-    }
+    if (g == nullptr) leave_loop_for_thread(m);
+    if (g->stack != nullptr) leave_loop_for(m, g);
     if (!has_spare(m)) {
       put_off(*runtime, m, g);
       continue;
     }
     bool wants_own_stack = g->extra != nullptr && g->extra->stack_size != 0;
-    if (wants_own_stack && m->stack->pooled) {
+    if (wants_own_stack && m->loop_stack->pooled) {
       start_on_own_stack(m, g);
       continue;
     }
     m = call_fresh(m, g);
-    if (!m->stack->pooled) {
-      stack::Stack* spare = std::exchange(m->spare, nullptr);
-      abandon_loop(m, fresh_loop(spare), spare);
-    }
+    if (!m->loop_stack->pooled) move_loop_to(m, std::exchange(m->spare, nullptr));
   }
 }
 
 }  // namespace
 
-[[MAGPIE_SWITCHES]] M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument) {
+M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument) {
   m->left.g = g;
   m->left.commit = commit;
   m->left.argument = argument;
-  stack::Stack* mine = m->stack;
-  context::ExceptionState exceptions = *m->exceptions;
+  return leave(m, g, next);
+}
 
-  void* resume;
-  stack::Stack* to;
-  if (next != nullptr && next->stack != nullptr) {
-    start_running(m, next);
-    resume = next->saved_sp;
-    to = next->stack;
-  } else {
-    m->current = nullptr;
-    m->start_with = next;
-    to = std::exchange(m->spare, nullptr);
-    resume = fresh_loop(to);
-  }
-  m = switch_to(m, &g->saved_sp, resume, to, base::Leave::to_come_back);
-
-  base::after_switch(mine->fiber, *m->left_fiber);
-  *m->exceptions = exceptions;
-  settle(m);
-  return m;
+void leave_yielding(M* m, G* g, G* next) {
+  m->left.yielded = g;
+  leave(m, g, next);
 }
 
 [[MAGPIE_SWITCHES]] void run_loop(M* m) {
   base::adopt_thread_stack(m->native_fiber);
-  stack::Stack* stack = std::exchange(m->spare, nullptr);
-  m = switch_to(m, &m->native_sp, fresh_loop(stack), stack, base::Leave::to_come_back);
-  base::after_switch(m->native_fiber, *m->left_fiber);
+  note_departure(m);
+  m->loop_stack = std::exchange(m->spare, nullptr);
+  void* resume = fresh_loop(m->loop_stack);
+  note_destination(m, base::Leave::to_come_back);
+  m = static_cast<M*>(context::swap(&m->native_sp, resume, m));
+  note_arrival(m);
   settle(m);
 }
 
@@ -221,10 +278,10 @@ void run_in_place(G* child) {
   G* parent = m->current;
   context::ExceptionState exceptions = std::exchange(*m->exceptions, {});
   context::FloatControl float_control;
-  context::reset_float_control();
+  if (!float_control.is_default()) context::set_default_float_control();
   parent->wait_reason.store(WaitReason::join, base::relaxed);
   parent->move(GState::running, GState::waiting);
-  child->stack = m->stack;
+  child->stack = parent->stack;
   start_running(m, child);
 
   call_body(child);
@@ -235,13 +292,17 @@ void run_in_place(G* child) {
   m->p->counters.ended.increment();
   m->p->counters.claims.increment();
   start_running(m, parent);
-  float_control.restore();
+  if (!float_control.is_default()) {
+    float_control.restore();
+  } else {
+    context::reset_float_control();
+  }
   *m->exceptions = exceptions;
 }
 
 std::size_t stack_left(const M* m) {
   auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  return static_cast<std::size_t>(here - m->stack->low);
+  return static_cast<std::size_t>(here - m->current->stack->low);
 }
 
 }  // namespace magpie::sched

@@ -26,7 +26,7 @@ struct M {
   // thread only
   P* p = nullptr;                 // null: none held
   G* current = nullptr;           // null: the loop runs
-  stack::Stack* stack = nullptr;  // the one it runs on; null: the thread's own
+  stack::Stack* loop_stack = nullptr;  // the loop's, while it runs
   stack::Stack* spare = nullptr;
   G* start_with = nullptr;        // for the loop on the spare: run this first
   bool searching = false;         // counted in Search
@@ -35,12 +35,16 @@ struct M {
 
   // What the side that comes up after a switch owes to the side that left.
   struct Left {
-    G* g = nullptr;  // run its commit step
+    G* yielded = nullptr;  // put it at the end of the ring
+    G* g = nullptr;        // run its commit step
     Commit commit = nullptr;
     void* argument = nullptr;
     stack::Stack* stack = nullptr;  // nobody is on it any more: reuse it
   } left;
-  base::Fiber* left_fiber = nullptr;
+  base::Fiber* left_fiber = nullptr;  // for sanitizers
+
+  // The one it runs on; null: the thread's own.
+  stack::Stack* current_stack() const { return current != nullptr ? current->stack : loop_stack; }
 
   // the thread's own stack, while it is suspended
   void* native_sp = nullptr;

@@ -17,8 +17,9 @@ constexpr std::size_t kSignalStackBytes = 64 * 1024;
 struct sigaction before_segv, before_bus;
 
 void report_if_overflow(M* m, const void* address) {
-  if (m == nullptr || m->stack == nullptr || !m->stack->in_guard(address)) return;
-  std::size_t size = m->stack->usable() + stack::guard_bytes();
+  magpie::stack::Stack* stack = m == nullptr ? nullptr : m->current_stack();
+  if (stack == nullptr || !stack->in_guard(address)) return;
+  std::size_t size = stack->usable() + magpie::stack::guard_bytes();
   G* g = m->current;
   if (g == nullptr)
     base::fatal("the scheduler overflowed a stack of %zu bytes; this is a bug in magpie", size);

@@ -31,7 +31,7 @@ void ready(G* g) {
   // A plain thread may come when run() is over; then the goroutine is gone.
   if (Outsider leave; leave) {
     g->move(GState::waiting, GState::runnable);
-    put_global(*runtime, nullptr, g);
+    put_global(*runtime, g);
   }
 }
 
@@ -54,14 +54,7 @@ void yield() {
     if (next == nullptr) return;  // nobody else is ready here
   }
   g->move(GState::running, GState::runnable);
-  leave_goroutine(
-      m, g, next,
-      [](M* now, G* left, void*) {
-        put_last(*runtime, now, left);
-        wake_searcher(*runtime, now);
-        return true;
-      },
-      nullptr);
+  leave_yielding(m, g, next);
 }
 
 }  // namespace magpie

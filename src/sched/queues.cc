@@ -19,9 +19,10 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
   return kept;
 }
 
-// The ring is full. Its oldest half and g go to the global queue together. A ring full of entries that joiners left
-// behind is just swept.
-[[gnu::noinline]] void spill(Runtime& rt, M* m, G* g) {
+}  // namespace
+
+// A ring full of entries that joiners left behind is just swept.
+void spill(Runtime& rt, M* m, G* g) {
   P* p = m->p;
   do {
     G* batch[RunQueue::kHalf + 1];
@@ -38,20 +39,9 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
   } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster
 }
 
-}  // namespace
-
-void put_last(Runtime& rt, M* m, G* g) {
-  if (!m->p->queue.push(g)) spill(rt, m, g);
-}
-
-void put_next(Runtime& rt, M* m, G* g) {
-  if (G* displaced = m->p->queue.put_next(g)) put_last(rt, m, displaced);
-  wake_searcher(rt, m);
-}
-
-void put_global(Runtime& rt, M* m, G* g) {
+void put_global(Runtime& rt, G* g) {
   rt.global.push(g);
-  wake_searcher(rt, m);
+  wake_searcher(rt, nullptr);
 }
 
 void put_off(Runtime& rt, M* m, G* g) {
@@ -81,8 +71,7 @@ void put_off(Runtime& rt, M* m, G* g) {
   if (nothing_else) nanosleep(&kPause, nullptr);
 }
 
-bool admit(M* m, G* g) {
-  if (!g->joinable) return true;
+bool admit_joinable(M* m, G* g) {
   switch (g->claim.meet_entry()) {
     case ClaimWord::Entry::run:
       return true;

@@ -5,27 +5,44 @@
 
 #include "sched/g.h"
 #include "sched/m.h"
+#include "sched/runtime.h"
+#include "sched/wake.h"
 
 namespace magpie::sched {
 
-struct Runtime;
+// After putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
+// `m` is the caller's M; null: a plain thread.
+inline void wake_searcher(Runtime& rt, M* m) {
+  if (rt.search.owes_a_searcher()) [[unlikely]] start_searcher(rt, m);
+}
+
+// The ring is full: its oldest half and g go to the global queue together.
+void spill(Runtime& rt, M* m, G* g);
+
+// Puts g at the end of the P's ring. The caller owes a wake_searcher().
+inline void put_last(Runtime& rt, M* m, G* g) {
+  if (!m->p->queue.push(g)) [[unlikely]] spill(rt, m, g);
+}
 
 // Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.
-void put_next(Runtime& rt, M* m, G* g);
-
-// Puts g at the end of the P's ring; half of a full ring goes to the global queue.
-void put_last(Runtime& rt, M* m, G* g);
+inline void put_next(Runtime& rt, M* m, G* g) {
+  if (G* displaced = m->p->queue.put_next(g)) put_last(rt, m, displaced);
+  wake_searcher(rt, m);
+}
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
-void put_global(Runtime& rt, M* m, G* g);
+void put_global(Runtime& rt, G* g);
 
 // A fresh goroutine cannot start for lack of stack memory: back to the queue, with a pause if nothing else is to
 // be done, and a message once. Gives up, with a message, when it has been so for long and nothing else runs.
 void put_off(Runtime& rt, M* m, G* g);
 
+// Of an entry of a joinable goroutine taken from a queue, see admit().
+[[nodiscard]] bool admit_joinable(M* m, G* g);
+
 // Of an entry taken from a queue: true if the goroutine is to be run now. False: the entry was left behind by a
 // joiner that runs, or ran, the goroutine itself; it is gone now.
-[[nodiscard]] bool admit(M* m, G* g);
+[[nodiscard]] inline bool admit(M* m, G* g) { return !g->joinable || admit_joinable(m, g); }
 
 // Gives back the record of a goroutine that has ended. `m` may be null: a plain thread.
 void free_record(M* m, G* g);

@@ -22,7 +22,8 @@
 // Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop, and
 //           the oldest goroutine would wait longest.
 // Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases, thieves acquire.
-//           head_: takers release, the owner acquires before it reuses. next_: release to fill, acquire to empty.
+//           head_: takers release, the owner acquires before it reuses. next_: release to fill, acquire to steal;
+//           the owner empties it with release, so that looks_empty does not miss what went from there to the ring.
 // Proof     tests/model/run_queue_model.cc
 #pragma once
 
@@ -44,8 +45,8 @@ class RunQueue {
   static constexpr std::uint64_t kClaimShare = 2;
 #else
   static constexpr std::uint64_t kSlots = 256;
-  static constexpr std::uint64_t kClaim = 8;
-  static constexpr std::uint64_t kClaimShare = 16;
+  static constexpr std::uint64_t kClaim = 16;
+  static constexpr std::uint64_t kClaimShare = 8;
 #endif
   static constexpr std::uint64_t kHalf = kSlots / 2;
 
@@ -75,13 +76,15 @@ class RunQueue {
 
   G* take_next() {
     if (next_.load(base::relaxed) == nullptr) return nullptr;
-    return next_.exchange(nullptr, base::relaxed);  // relaxed: we filled it
+    // [run-queue] release, with looks_empty's acquire: who finds the slot empty also finds in the ring what was
+    // displaced from it. No acquire: we filled it.
+    return next_.exchange(nullptr, base::release);
   }
 
   // Takes g out of the next slot if it is there; false if it is not, or a thief was faster.
   bool take_back_next(G* g) {
     return next_.load(base::relaxed) == g &&
-           next_.compare_exchange_strong(g, nullptr, base::relaxed, base::relaxed);
+           next_.compare_exchange_strong(g, nullptr, base::release, base::relaxed);  // as take_next
   }
 
   // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.

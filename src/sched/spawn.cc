@@ -49,7 +49,7 @@ void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body) {
     put_next(rt, m, g);
   } else {
     rt.started_outside.fetch_add(1, base::relaxed);
-    put_global(rt, nullptr, g);
+    put_global(rt, g);
   }
 }
 

@@ -6,9 +6,7 @@
 #include "sched/runtime.h"
 
 namespace magpie::sched {
-namespace {
-
-[[gnu::noinline]] void start_searcher(Runtime& rt, M* m) {
+void start_searcher(Runtime& rt, M* m) {
   P* p;
   {
     std::lock_guard hold(rt.idle.lock());
@@ -21,12 +19,6 @@ namespace {
   }
   if (m != nullptr && m->p != nullptr) m->p->counters.wakes.increment();
   start_thread_for(rt, p, Searching::yes);
-}
-
-}  // namespace
-
-void wake_searcher(Runtime& rt, M* m) {
-  if (rt.search.owes_a_searcher()) start_searcher(rt, m);
 }
 
 void start_thread_for(Runtime& rt, P* p, Searching searching) {

@@ -7,9 +7,9 @@ struct Runtime;
 struct M;
 struct P;
 
-// Call after putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
-// `m` is the caller's M; null: a plain thread.
-void wake_searcher(Runtime& rt, M* m);
+// Runs one more searcher, already counted, if a P is idle. `m` is the caller's M; null: a plain thread.
+// Call it through wake_searcher (queues.h).
+void start_searcher(Runtime& rt, M* m);
 
 // Runs the P on a sleeping or new thread. The caller holds it and must not touch it afterwards.
 enum class Searching { no, yes };  // yes: already counted in Search

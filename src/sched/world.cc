@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/wake.h"
 

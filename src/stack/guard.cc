@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -21,7 +23,26 @@ namespace {
 
 std::atomic<GuardKind> kind{GuardKind::advise};  // relaxed everywhere: only says what to try first
 
+// How many mappings our guards may still add. When the last one is gone even malloc fails, so some are left alone.
+constexpr std::ptrdiff_t kMappingsForOthers = 5'000;
+constexpr std::ptrdiff_t kMappingsPerGuard = 2;
+std::atomic<std::ptrdiff_t> mappings_left{65'530 - kMappingsForOthers};  // relaxed: an estimate
+
+void count_mappings() {
+  std::ptrdiff_t most = 65'530;
+  if (std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
+    if (std::fscanf(file, "%td", &most) != 1) most = 65'530;
+    std::fclose(file);
+  }
+  mappings_left.store(most - kMappingsForOthers, std::memory_order_relaxed);
+}
+
 bool protect(std::byte* memory) { return mprotect(memory, guard_bytes(), PROT_NONE) == 0; }
+
+bool protect_if_mappings_last(std::byte* memory) {
+  return mappings_left.fetch_sub(kMappingsPerGuard, std::memory_order_relaxed) > 0 &&
+         protect(memory);
+}
 
 }  // namespace
 
@@ -47,6 +68,7 @@ void choose_guards() {
                                 " is unknown: use advise, protect or shared");
   }
   kind.store(first, std::memory_order_relaxed);
+  count_mappings();
 }
 
 void install_guard(std::byte* memory) {
@@ -55,13 +77,18 @@ void install_guard(std::byte* memory) {
     kind.store(GuardKind::protect, std::memory_order_relaxed);
   }
   if (guard_kind() == GuardKind::protect) {
-    if (protect(memory)) return;
+    if (protect_if_mappings_last(memory)) return;
     kind.store(GuardKind::shared, std::memory_order_relaxed);
     base::warn(
-        "no more guard pages: vm.max_map_count is used up. From here on goroutines share guards, "
-        "and a "
-        "stack overflow may go unnoticed; raise vm.max_map_count or use Linux 6.13 or newer");
+        "no more guard pages: vm.max_map_count is nearly used up. From here on goroutines share "
+        "guards, and a stack overflow may go unnoticed; raise vm.max_map_count or use Linux 6.13 "
+        "or newer");
   }
+}
+
+void forget_guard() {
+  if (guard_kind() != GuardKind::protect) return;
+  mappings_left.fetch_add(kMappingsPerGuard, std::memory_order_relaxed);
 }
 
 void install_slab_guard(std::byte* memory) {

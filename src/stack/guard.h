@@ -4,7 +4,7 @@
 //   advise    madvise(MADV_GUARD_INSTALL), Linux 6.13: marks page-table entries and does not split the mapping,
 //             so a million guarded stacks still are a handful of mappings.
 //   protect   mprotect(PROT_NONE): splits the mapping in two per stack. Works until vm.max_map_count (65,530)
-//             is used up; from then on, as
+//             is used up but for what the rest of the program, and our next slabs, need; from then on, as
 //   shared    no guard between the stacks of a slab, only below its first. An overflow runs into the
 //             neighbour: the documented weakness of old kernels with more than about 30,000 stacks.
 #pragma once
@@ -22,11 +22,14 @@ std::size_t guard_bytes();
 // mappings run out; never comes back.
 GuardKind guard_kind();
 
-// Takes up the choice in MAGPIE_GUARDS, or the best that this kernel has.
+// Takes up the choice in MAGPIE_GUARDS, or the best that this kernel has. No stack exists yet.
 void choose_guards();
 
 // Makes [memory, memory + guard_bytes()) fault, unless guards are shared.
 void install_guard(std::byte* memory);
+
+// A guard has gone with its mapping.
+void forget_guard();
 
 // The guard at the low end of a slab; worth a mapping of its own under every kind but advise.
 void install_slab_guard(std::byte* memory);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -23,10 +24,14 @@ std::size_t page_size() {
   return size;
 }
 
+std::size_t minimum_size() {
+  return guard_bytes() + std::max(page_size(), std::size_t{16 * 1024});
+}
+
 void check_size(std::size_t size) {
-  if (size < kMinimumSize) {
+  if (size < minimum_size()) {
     throw std::invalid_argument("stack_size " + std::to_string(size) + " is too small: at least " +
-                                std::to_string(kMinimumSize) + " bytes are needed");
+                                std::to_string(minimum_size()) + " bytes are needed");
   }
   if (std::size_t page = page_size(); size % page != 0) {
     throw std::invalid_argument("stack_size " + std::to_string(size) +
@@ -40,11 +45,13 @@ void check_size(std::size_t size) {
 
 void* Stack::top() const {
   auto* record = reinterpret_cast<std::byte*>(const_cast<Stack*>(this));
-  // Neighbours in a slab differ in the number of their stack; the hash spreads any stack size.
-  std::uint64_t number = reinterpret_cast<std::uintptr_t>(low) / page_size();
-  std::size_t colour = (number * 0x9E3779B97F4A7C15u >> 32) % kColours;
+  // Stacks of a slab follow each other at this distance, so neighbours get neighbouring colours.
+  std::size_t distance = guard_bytes() + usable() + kRecordBytes;
+  std::size_t colour = reinterpret_cast<std::uintptr_t>(low) / distance % kColours;
   return record - colour * kColourStep;
 }
+
+std::size_t Stack::size() const { return guard_bytes() + usable() + kRecordBytes; }
 
 bool Stack::in_guard(const void* address) const {
   auto* byte = static_cast<const std::byte*>(address);
@@ -71,9 +78,8 @@ Stack* map_single(std::size_t size) {
 
 void unmap_single(Stack* stack) {
   base::close_fiber(stack->fiber);
-  std::byte* memory = stack->low - guard_bytes();
-  munmap(memory,
-         static_cast<std::size_t>(reinterpret_cast<std::byte*>(stack) + kRecordBytes - memory));
+  munmap(stack->low - guard_bytes(), stack->size());
+  forget_guard();
 }
 
 }  // namespace magpie::stack

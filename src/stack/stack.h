@@ -31,16 +31,20 @@ struct Stack {
   std::size_t usable() const {
     return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(this) - low);
   }
+  // All of it, guard and record included: the size that was asked for.
+  std::size_t size() const;
   bool in_guard(const void* address) const;
 };
 
-inline constexpr std::size_t kColours = 32;
+inline constexpr std::size_t kColours = 48;  // three quarters of a page: the rest of it holds a parked goroutine's frames
 inline constexpr std::size_t kColourStep = 64;
-inline constexpr std::size_t kMinimumSize = 16 * 1024;
 
 std::size_t page_size();
 
-// Throws std::invalid_argument unless a stack of that many bytes can be made: whole pages, kMinimumSize or more.
+// The smallest stack: its guard, and 16 KiB to run on, the record included. 32 KiB with pages of 4 KiB.
+std::size_t minimum_size();
+
+// Throws std::invalid_argument unless a stack of that many bytes can be made: whole pages, minimum_size() or more.
 void check_size(std::size_t size);
 
 // A stack of its own mapping, for a goroutine that asked for a size. Null when there is no memory.

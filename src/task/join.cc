@@ -21,7 +21,7 @@ namespace {
 
 bool may_run_in_place(M* m, G* g) {
   return (g->extra == nullptr || g->extra->stack_size == 0) &&
-         stack_left(m) > m->stack->usable() / 2;
+         stack_left(m) > m->current->stack->usable() / 2;
 }
 
 // True: it was run here.
