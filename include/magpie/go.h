@@ -24,7 +24,7 @@ void go(F&& f, Args&&... args) {
 }
 
 // The same with a name for dumps and messages, or a stack of its own size.
-// Throws std::invalid_argument too, for a stack size that is not whole pages or below 16 KiB.
+// Throws std::invalid_argument too, for a stack size that is not whole pages or below 32 KiB.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(const GoOptions& options, F&& f, Args&&... args) {
