@@ -1,7 +1,9 @@
 // local.h: a value of its own for every goroutine.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -15,20 +17,23 @@ void* find_local(std::uint64_t key) noexcept;
 void store_local(std::uint64_t key, void* value, void (*destroy)(void*));
 }  // namespace detail
 
-// A variable of which each goroutine has its own, made from T{} or the factory's initial value when first used and
+// A variable of which each goroutine has its own, made from T{} or from a copy of `initial` when first used and
 // destroyed when the goroutine ends. On a plain thread: the thread's own. Never blocks.
 template <class T>
 class Local {
  public:
-  Local() : Local(T{}) {}
-  explicit Local(T initial) : initial_(std::move(initial)), key_(detail::new_local_key()) {}
+  Local() : key_(detail::new_local_key()) {}
+  explicit Local(T initial)
+    requires std::copy_constructible<T>
+      : make_([initial = std::move(initial)] { return std::make_unique<T>(initial); }),
+        key_(detail::new_local_key()) {}
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
   // The calling goroutine's value; a reference that is good until the goroutine ends or calls set().
   T& get() {
     if (void* found = detail::find_local(key_)) return *static_cast<T*>(found);
-    return store(std::make_unique<T>(initial_));
+    return store(make_ ? make_() : std::make_unique<T>());
   }
   void set(T value) { store(std::make_unique<T>(std::move(value))); }
   T* operator->() { return &get(); }
@@ -41,7 +46,7 @@ class Local {
     return *raw;
   }
 
-  const T initial_;
+  const std::function<std::unique_ptr<T>()> make_;  // empty: T{}
   const std::uint64_t key_;
 };
 

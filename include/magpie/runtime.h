@@ -1,6 +1,7 @@
 // runtime.h: starts the scheduler and tells and sets how it works.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -9,6 +10,13 @@
 #include <utility>
 
 namespace magpie {
+
+// When every goroutine waits, and the process has no thread but the runtime's that could wake one:
+enum class DeadlockPolicy {
+  abort,   // say so on stderr, with what each goroutine waits for, and end the process with code 2
+  report,  // say so once and go on waiting
+  ignore,
+};
 
 // How run() sets the runtime up.
 struct Options {
@@ -21,6 +29,16 @@ struct Options {
 
   // Address space of a goroutine's stack, in whole pages; memory is used as it is touched.
   std::size_t stack_size = 256 * 1024;
+
+  // A goroutine that starts others without pause gives way to them after this long. Off without preempt.
+  std::chrono::microseconds time_slice{10'000};
+  bool preempt = true;
+
+  // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
+  bool pin = false;
+
+  // What to do when no goroutine can ever run again.
+  DeadlockPolicy on_deadlock = DeadlockPolicy::abort;
 };
 
 namespace detail {

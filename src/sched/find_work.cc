@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "sched/deadlock.h"
 #include "sched/procs.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -121,10 +122,17 @@ bool rest(Runtime& rt, M* m) {
       m->p = other;
       m->searching = true;
       other->begin_hold(now);
+      rt.pins.bind(m);
       return true;
     }
   }
   if (rt.world.ending()) return false;
+  if (may_be_deadlock(rt)) [[unlikely]] {
+    hold.unlock();
+    handle_deadlock(rt);
+    hold.lock();
+    if (rt.world.ending()) return false;
+  }
   hold.release();
   return sleep_and_unlock(rt, m);
 }

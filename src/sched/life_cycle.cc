@@ -32,12 +32,13 @@ namespace {
 std::uint64_t generations = 0;  // whoever is in run()
 }
 
-Runtime::Runtime(const Options& options)
+Runtime::Runtime(const Options& wanted)
     : generation(++generations),
-      procs_source(options.procs),
+      options(wanted),
+      procs_source(wanted.procs),
       records(global),
-      stacks(options.stack_size),
-      threads(options.max_threads) {}
+      stacks(wanted.stack_size),
+      threads(wanted.max_threads) {}
 
 namespace {
 
@@ -111,6 +112,7 @@ void run_with(Runtime& rt, Main main) {
       rt.search.add_idle();
     }
   }
+  rt.pins.bind(m);
   start_main(rt, m, main);
   open_to_outsiders();
   run_loop(m);
@@ -138,6 +140,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   Runtime rt(checked(options));
   reserve_procs(rt, rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
+  if (options.pin) rt.pins.prepare();
   install_overflow_handler();
   runtime = &rt;
   run_with(rt, Main{body, argument});

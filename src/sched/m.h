@@ -57,6 +57,7 @@ struct M {
 
   base::Event wake_up;
   pthread_t thread{};
+  int pinned_to = -1;  // CPU; -1: not pinned
   void* signal_stack = nullptr;
 };
 

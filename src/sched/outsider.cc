@@ -20,6 +20,8 @@ Outsider::~Outsider() {
   if (alive_) leave_runtime();
 }
 
+bool outsiders_came() { return gate.anybody_came(); }
+
 void open_to_outsiders() { gate.open(); }
 
 void close_to_outsiders() {

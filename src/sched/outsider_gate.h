@@ -22,18 +22,26 @@ class OutsiderGate {
   // False: closed; nothing to leave.
   [[nodiscard]] bool enter() {
     inside_.fetch_add(1, base::seq_cst);
+    came_.store(true, base::relaxed);
     if (open_.load(base::seq_cst)) return true;
     leave();
     return false;
   }
   void leave() { inside_.fetch_sub(1, base::release); }
 
-  void open() { open_.store(true, base::seq_cst); }
+  // Since it was opened. Relaxed: whoever asks has no way to tell before from after.
+  bool anybody_came() const { return came_.load(base::relaxed); }
+
+  void open() {
+    came_.store(false, base::relaxed);
+    open_.store(true, base::seq_cst);
+  }
   void close() { open_.store(false, base::seq_cst); }
   bool is_empty() const { return inside_.load(base::seq_cst) == 0; }
 
  private:
   base::Atomic<std::uint32_t> inside_{0};  // atomic [outsider]: outsiders write, run() reads
+  base::Atomic<bool> came_{false};         // atomic: outsiders write
   base::Atomic<bool> open_{false};         // atomic [outsider]: run() writes, outsiders read
 };
 

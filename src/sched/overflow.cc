@@ -19,7 +19,7 @@ struct sigaction before_segv, before_bus;
 void report_if_overflow(M* m, const void* address) {
   magpie::stack::Stack* stack = m == nullptr ? nullptr : m->current_stack();
   if (stack == nullptr || !stack->in_guard(address)) return;
-  std::size_t size = stack->usable() + magpie::stack::guard_bytes();
+  std::size_t size = stack->size();
   G* g = m->current;
   if (g == nullptr)
     base::fatal("the scheduler overflowed a stack of %zu bytes; this is a bug in magpie", size);

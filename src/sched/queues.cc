@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "sched/runtime.h"
+#include "sched/slice.h"
 #include "sched/wake.h"
 
 namespace magpie::sched {
@@ -34,6 +35,7 @@ void spill(Runtime& rt, M* m, G* g) {
       rt.global.push({batch, count + 1});
       p->counters.overflows.increment();
       p->counters.spilled.add(count + 1);
+      look_at_slice(rt, p);
       return;
     }
   } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster

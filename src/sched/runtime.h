@@ -10,6 +10,7 @@
 #include "sched/global_queue.h"
 #include "sched/idle.h"
 #include "sched/p_table.h"
+#include "sched/pin.h"
 #include "sched/procs.h"
 #include "sched/search.h"
 #include "sched/threads.h"
@@ -20,11 +21,12 @@ namespace magpie::sched {
 
 struct Runtime {
   // Throws std::invalid_argument for options that make no sense, std::bad_alloc.
-  explicit Runtime(const Options& options);
+  explicit Runtime(const Options& wanted);
 
   // Tells this run() from earlier ones, for handles that outlive theirs.
   const std::uint64_t generation;
 
+  const Options options;
   ProcsSource procs_source;
 
   PTable ps;
@@ -38,11 +40,13 @@ struct Runtime {
 
   Threads threads;
   World world;
+  Pins pins;
 
   // atomic: next block of goroutine ids; relaxed, only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};
   // atomic: goroutines started, or readied, by plain threads; relaxed, for people
   base::Atomic<std::uint64_t> started_outside{0};
+  base::Atomic<bool> deadlock_reported{false};  // atomic: relaxed, once is enough
   // atomic: when stack memory was first refused; 0: never. Relaxed, for messages.
   base::Atomic<std::int64_t> no_stacks_since_ns{0};
 };
@@ -71,5 +75,8 @@ class Outsider {
 // Lets outsiders in; keeps them out and waits until those inside have left.
 void open_to_outsiders();
 void close_to_outsiders();
+
+// Whether any plain thread has used the runtime since it opened.
+bool outsiders_came();
 
 }  // namespace magpie::sched

@@ -3,6 +3,8 @@
 #include <new>
 #include <stdexcept>
 
+#include <magpie/runtime.h>
+
 #include "sched/current.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -47,6 +49,10 @@ void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body) {
   if (m != nullptr) {
     m->p->counters.started.increment();
     put_next(rt, m, g);
+    if (m->p->slice_over) [[unlikely]] {
+      m->p->slice_over = false;
+      yield();
+    }
   } else {
     rt.started_outside.fetch_add(1, base::relaxed);
     put_global(rt, g);

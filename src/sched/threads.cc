@@ -28,6 +28,7 @@ void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
   m->p->begin_hold(base::now_ns());
+  runtime->pins.bind(m);
   run_loop(m);
   end_m(m);
   return nullptr;
@@ -40,6 +41,7 @@ void end_m(M* m) {
     m->spare->next = nullptr;
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
+  runtime->pins.release(m);
   close_signal_stack(m);
   set_current_m(nullptr);
 }

@@ -53,6 +53,7 @@ bool sleep_and_unlock(Runtime& rt, M* m) {
   m->handed_searching = false;
   if (m->p == nullptr) return false;
   m->p->begin_hold(base::now_ns());
+  rt.pins.bind(m);
   return true;
 }
 

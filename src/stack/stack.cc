@@ -24,9 +24,7 @@ std::size_t page_size() {
   return size;
 }
 
-std::size_t minimum_size() {
-  return guard_bytes() + std::max(page_size(), std::size_t{16 * 1024});
-}
+std::size_t minimum_size() { return guard_bytes() + std::max(page_size(), std::size_t{16 * 1024}); }
 
 void check_size(std::size_t size) {
   if (size < minimum_size()) {

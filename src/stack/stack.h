@@ -36,7 +36,8 @@ struct Stack {
   bool in_guard(const void* address) const;
 };
 
-inline constexpr std::size_t kColours = 48;  // three quarters of a page: the rest of it holds a parked goroutine's frames
+inline constexpr std::size_t kColours =
+    48;  // three quarters of a page: the rest of it holds a parked goroutine's frames
 inline constexpr std::size_t kColourStep = 64;
 
 std::size_t page_size();

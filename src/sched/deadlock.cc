@@ -1,0 +1,61 @@
+#include "sched/deadlock.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr int kMostPrinted = 100;
+
+// Threads of this process; 0 when /proc does not tell.
+int count_process_threads() {
+  DIR* directory = opendir("/proc/self/task");
+  if (directory == nullptr) return 0;
+  int count = 0;
+  while (dirent* entry = readdir(directory)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(directory);
+  return count;
+}
+
+// Nothing runs, so nothing changes meanwhile.
+void print_goroutines(Runtime& rt) {
+  int printed = 0;
+  std::size_t waiting = 0;
+  rt.records.for_each([&](G* g) {
+    if (g->state.load(base::relaxed) != GState::waiting) return;
+    ++waiting;
+    if (++printed > kMostPrinted) return;
+    const char* name = g->name();
+    base::warn("goroutine %lu%s%s%s [%s], started by goroutine %lu", static_cast<unsigned long>(g->id),
+               *name != '\0' ? " (" : "", name, *name != '\0' ? ")" : "",
+               text(g->wait_reason.load(base::relaxed)), static_cast<unsigned long>(g->creator));
+  });
+  if (waiting > kMostPrinted) base::warn("and %zu more", waiting - kMostPrinted);
+}
+
+}  // namespace
+
+bool may_be_deadlock(Runtime& rt) {
+  Search::View view = rt.search.view();
+  return rt.options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
+         view.idle == rt.ps.count() && rt.global.empty() && !outsiders_came();
+}
+
+void handle_deadlock(Runtime& rt) {
+  if (count_process_threads() != rt.threads.count()) return;
+  if (rt.deadlock_reported.exchange(true, base::relaxed)) return;
+  base::warn("all goroutines are asleep - deadlock!");
+  print_goroutines(rt);
+  if (rt.options.on_deadlock == DeadlockPolicy::report) return;
+  std::fflush(nullptr);
+  _exit(2);
+}
+
+}  // namespace magpie::sched

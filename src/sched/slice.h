@@ -1,0 +1,26 @@
+// slice.h: a goroutine that starts others without pause gives way to them when its time slice is over.
+//
+// The clock is looked at once per spill, that is once per about 128 goroutines started. The slice begins at the first
+// spill of a turn. Without this a goroutine that starts a million others would have a million records live at once,
+// and those it started would wait for it to end.
+#pragma once
+
+#include "base/clock.h"
+#include "sched/p.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+
+inline void look_at_slice(Runtime& rt, P* p) {
+  if (!rt.options.preempt) return;
+  std::int64_t now = base::now_ns();
+  std::uint64_t turn = p->counters.ticks.read() + p->counters.inherited.read();
+  if (p->slice_tick != turn) {
+    p->slice_tick = turn;
+    p->slice_since_ns = now;
+  } else if (now - p->slice_since_ns > std::chrono::nanoseconds(rt.options.time_slice).count()) {
+    p->slice_over = true;
+  }
+}
+
+}  // namespace magpie::sched
