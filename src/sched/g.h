@@ -80,6 +80,7 @@ struct alignas(base::kCacheLine) G {
 };
 
 static_assert(sizeof(G) == 128, "a million goroutines: every line counts");
+static_assert(offsetof(G, room) == detail::kRoomOffset);
 
 inline G* g_of(detail::Task* task) { return reinterpret_cast<G*>(task); }
 inline detail::Task* task_of(G* g) { return reinterpret_cast<detail::Task*>(g); }

@@ -91,16 +91,27 @@ void drop_goroutines(Runtime& rt) {
   for (stack::Stack* stack : own_stacks) stack::unmap_single(stack);
 }
 
-void start_main(Runtime& rt, M* m, Main main) {
-  G* g;
-  rt.records.take({&g, 1});
-  g->id = rt.next_ids.fetch_add(1, base::relaxed);
+G* make_main(Runtime& rt, Main main) {
+  G* g = new_goroutine(rt, nullptr);
   new (g->room) Main(main);
-  start_goroutine(rt, m, g, main_body);
+  return g;
 }
 
+// Between its construction and destruction the runtime can be found, and stack overflows are reported.
+struct Installed {
+  explicit Installed(Runtime& rt) {
+    install_overflow_handler();
+    runtime = &rt;
+  }
+  ~Installed() {
+    runtime = nullptr;
+    remove_overflow_handler();
+  }
+};
+
 void run_with(Runtime& rt, Main main) {
-  M* m = rt.threads.adopt_caller();
+  G* main_goroutine = make_main(rt, main);
+  M* m = rt.threads.adopt_caller();  // the last that may throw
   m->p = rt.ps.in_use()[0];
   m->p->state.store(PState::running, base::relaxed);
   m->p->begin_hold(base::now_ns());
@@ -113,7 +124,7 @@ void run_with(Runtime& rt, Main main) {
     }
   }
   rt.pins.bind(m);
-  start_main(rt, m, main);
+  start_goroutine(rt, m, main_goroutine, main_body);
   open_to_outsiders();
   run_loop(m);
   close_to_outsiders();
@@ -141,13 +152,10 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   reserve_procs(rt, rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
   if (options.pin) rt.pins.prepare();
-  install_overflow_handler();
-  runtime = &rt;
+  Installed installed(rt);
   run_with(rt, Main{body, argument});
-  remove_overflow_handler();
   drop_goroutines(rt);
   for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
-  runtime = nullptr;
 }
 
 }  // namespace magpie::detail

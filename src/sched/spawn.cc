@@ -89,8 +89,6 @@ Task* make_task(const GoOptions* options) {
   return task_of(g);
 }
 
-void* room_of(Task* task) noexcept { return g_of(task)->room; }
-
 void unmake_task(Task* task) noexcept { free_record(current_m(), g_of(task)); }
 
 void start_task(Task* task, TaskBody body) noexcept {

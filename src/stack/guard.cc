@@ -1,9 +1,11 @@
 #include "stack/guard.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +46,18 @@ bool protect_if_mappings_last(std::byte* memory) {
          protect(memory);
 }
 
+// Whether advised guards fault. Asking is not enough: emulators accept advice that they do not know, and ignore it.
+// A system call that reads from the guard says so without a signal.
+bool advised_guards_fault() {
+  void* memory =
+      mmap(nullptr, guard_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  bool faults = madvise(memory, guard_bytes(), MADV_GUARD_INSTALL) == 0 &&
+                access(static_cast<const char*>(memory), F_OK) != 0 && errno == EFAULT;
+  munmap(memory, guard_bytes());
+  return faults;
+}
+
 }  // namespace
 
 std::size_t guard_bytes() {
@@ -58,7 +72,7 @@ void choose_guards() {
   std::string_view name = chosen == nullptr ? "advise" : chosen;
   GuardKind first;
   if (name == "advise") {
-    first = GuardKind::advise;
+    first = advised_guards_fault() ? GuardKind::advise : GuardKind::protect;
   } else if (name == "protect") {
     first = GuardKind::protect;
   } else if (name == "shared") {

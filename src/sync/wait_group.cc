@@ -34,6 +34,7 @@ void WaitGroup::add(std::int64_t n) {
       break;
   }
   as_lock(lock_).lock();
+  WaitGroupWord::clear_waiters(state_);
   auto* waiter = static_cast<Waiter*>(std::exchange(waiters_, nullptr));
   as_lock(lock_).unlock();
   while (waiter != nullptr) {

@@ -2,15 +2,17 @@
 //
 // Protocol  [wait-group]
 //   The word holds the count and one bit, WAITERS, set while somebody is, or is about to be, on the list.
-//   add:   the count changes. It reached zero and WAITERS is set: clear it, take the list, wake them.
-//   wait:  the count is zero -> go on. Else, under the list's lock: set WAITERS, provided that the count is still not
-//          zero; get on the list; sleep. The lock is released in the commit step.
+//   add:   one fetch-add. It reached zero and WAITERS is set: under the list's lock clear it and take the list; wake.
+//   wait:  the count is zero -> go on. Else, under the list's lock: set WAITERS, provided that the count is still
+//          not zero; get on the list; sleep. The lock is released in the commit step.
 //
 // No loss   The bit is set and the count tested in one compare-exchange. So either the waiter sees zero, or
 //           whoever brings the count to zero sees the bit, and then takes the lock, behind which the waiter
 //           has got on the list.
 // Lifetime  After wait() returned the group may be destroyed. Whoever reached zero without WAITERS does not
 //           touch it again; whoever reached zero with it wakes the waiters after its last touch.
+// Misuse    A count that would leave its range is put back; a waiter that comes in between may be confused,
+//           but the caller is told.
 // Orders    [wait-group] changes release what was done before them, a zero that is seen acquires it.
 // Proof     tests/model/wait_group_model.cc
 #pragma once
@@ -26,30 +28,27 @@ class WaitGroupWord {
   enum class Added { done, reached_zero_with_waiters, out_of_range };
 
   static Added add(base::Atomic<std::uint64_t>& word, std::int64_t n) {
-    std::uint64_t before = word.load(base::relaxed);
-    for (;;) {
-      std::int64_t count = static_cast<std::int64_t>(before >> 1) + n;
-      if (count < 0 || count > kMost) return Added::out_of_range;
-      std::uint64_t after = static_cast<std::uint64_t>(count) << 1 | (before & kWaiters);
-      bool wake = after == kWaiters;
-      if (wake) after = 0;
-      if (word.compare_exchange_weak(before, after, base::acq_rel, base::relaxed)) {
-        return wake ? Added::reached_zero_with_waiters : Added::done;
-      }
+    std::uint64_t change = static_cast<std::uint64_t>(n) << 1;
+    std::uint64_t before = word.fetch_add(change, base::acq_rel);
+    std::int64_t count = static_cast<std::int64_t>(before >> 1) + n;
+    if (count < 0 || count > kMost) [[unlikely]] {
+      word.fetch_sub(change, base::relaxed);  // relaxed: nothing was done
+      return Added::out_of_range;
     }
+    return count == 0 && (before & kWaiters) != 0 ? Added::reached_zero_with_waiters : Added::done;
   }
 
-  static bool is_zero(const base::Atomic<std::uint64_t>& word) {
-    return word.load(base::acquire) == 0;
-  }
+  // Under the list's lock, by whoever reached zero with waiters.
+  static void clear_waiters(base::Atomic<std::uint64_t>& word) { word.fetch_sub(kWaiters, base::relaxed); }
+
+  static bool is_zero(const base::Atomic<std::uint64_t>& word) { return word.load(base::acquire) >> 1 == 0; }
 
   // Under the list's lock. False: the count is zero.
   [[nodiscard]] static bool announce_waiter(base::Atomic<std::uint64_t>& word) {
     std::uint64_t before = word.load(base::acquire);
-    while (before != 0) {
+    while (before >> 1 != 0) {
       if ((before & kWaiters) != 0) return true;
-      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire))
-        return true;
+      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire)) return true;
     }
     return false;
   }
