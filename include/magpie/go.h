@@ -13,8 +13,9 @@
 
 namespace magpie {
 
-// Starts a goroutine that calls f(args...), both copied or moved into it. Returns at once; may be called from
-// any thread while the runtime runs. A small f is stored in the goroutine itself: no allocation.
+// Starts a goroutine that calls f(args...), both copied or moved into it. Does not wait for it, but lets others run
+// when the caller has started goroutines for longer than its time slice. May be called from any thread while the
+// runtime runs. A small f is stored in the goroutine itself: no allocation.
 // An exception that leaves f is reported with the goroutine's number and name and ends the program, unless
 // on_uncaught() says otherwise. Throws std::logic_error when no runtime runs, std::bad_alloc without memory.
 template <class F, class... Args>

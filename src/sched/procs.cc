@@ -102,8 +102,9 @@ void refresh_procs(Runtime& rt, M* m) {
   ProcsSource& source = rt.procs_source;
   if (!rt.world.try_begin()) return;
   source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
-  auto n = static_cast<std::uint32_t>(
-      cpus::default_procs(cpus::affinity_cpus(), source.quotas_->read()));
+  // A pinned thread's own mask is a single CPU.
+  int cpus = rt.options.pin ? source.cpus() : cpus::affinity_cpus();
+  auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus, source.quotas_->read()));
   if (source.follows_.load(base::relaxed) && n != rt.ps.count()) {
     rt.world.stop(rt, m);
     try {
