@@ -203,7 +203,7 @@ Outcome run_load(Progress& progress) {
   start_a_million(work, out);
   progress.phase = 4;
   out.most_threads = magpie::num_threads();
-  if (!work.must_hurry()) do_nothing();
+  if (!progress.cancel) do_nothing();
   out.stats = magpie::stats();
   return out;
 }

@@ -76,7 +76,9 @@ int run_demo() {
   Outcome outcome;
   {
     View view(terminal, progress);
-    outcome = magpie::run([&] { return run_load(progress); });
+    // Without a time slice for those who start goroutines, so that the million all wait at the same time.
+    magpie::Options options{.preempt = false};
+    outcome = magpie::run(options, [&] { return run_load(progress); });
   }
   terminal.leave_screen();
   for (const Row& row : summary(outcome)) terminal.print_line(row);
