@@ -173,9 +173,10 @@ class RunQueue {
       std::uint64_t count = waiting / kClaimShare;
       if (count > kClaim) count = kClaim;
       if (count == 0) count = 1;
-      // relaxed: only the owner reads and later reuses these slots; as a read-modify-write it does not
+      // acquire for the sake of the failure, which needs it (GCC wants success to be no weaker). Nothing to
+      // release: only the owner reads and later reuses these slots; as a read-modify-write it does not
       // break the release sequence of earlier thieves
-      if (head_.compare_exchange_weak(head, head + count, base::relaxed, base::acquire)) {
+      if (head_.compare_exchange_weak(head, head + count, base::acquire, base::acquire)) {
         claimed_first_ = head;
         claimed_end_ = head + count;
         return true;
