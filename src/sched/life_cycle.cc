@@ -124,8 +124,8 @@ void run_with(Runtime& rt, Main main) {
     }
   }
   rt.pins.bind(m);
+  open_to_outsiders();  // before main runs, and it may run elsewhere
   start_goroutine(rt, m, main_goroutine, main_body);
-  open_to_outsiders();
   run_loop(m);
   close_to_outsiders();
   rt.threads.join_all();
