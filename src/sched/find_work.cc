@@ -151,9 +151,14 @@ G* search(Runtime& rt, M* m) {
 
 }  // namespace
 
+bool loop_is_wanted(M* m) {
+  Runtime& rt = *runtime;
+  return rt.world.stopping() || (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt));
+}
+
 G* next_at_hand(M* m) {
   Runtime& rt = *runtime;
-  if (rt.world.stopping()) return nullptr;
+  if (loop_is_wanted(m)) return nullptr;
   for (;;) {
     G* g = take_at_hand(rt, m);
     if (g == nullptr || admit(m, g)) return g;
@@ -164,7 +169,7 @@ G* find_work(M* m) {
   Runtime& rt = *runtime;
   for (;;) {
     if (rt.world.stopping() && !rt.world.leave(rt, m)) return nullptr;
-    refresh_procs_if_due(rt, m);
+    if (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt)) [[unlikely]] refresh_procs(rt, m);
     G* g = take_at_hand(rt, m);
     if (g == nullptr) g = take_global_share(rt, m);
     if (g == nullptr) {

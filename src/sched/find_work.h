@@ -14,7 +14,10 @@
 
 namespace magpie::sched {
 
-// Steps 1 to 4. Null: nothing at hand, or the world stops.
+// The world stops, or there is housekeeping: a goroutine that can should leave for the loop.
+bool loop_is_wanted(M* m);
+
+// Steps 1 to 4. Null: nothing at hand, or the loop is wanted.
 G* next_at_hand(M* m);
 
 // All of them; sleeps until there is something. The M holds a P before and after, maybe another one.

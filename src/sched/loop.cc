@@ -170,35 +170,40 @@ void call_body(G* g) {
   if (g->extra != nullptr) destroy_locals(*g->extra);
 }
 
-// Ends a joinable goroutine: once the joiner is told, the record is the joiner's.
-void finish_joinable(G* g) {
+// The goroutine is over; its stack is the loop's again.
+M* back_to_loop(G* g) {
+  M* m = current_m();
+  m->current = nullptr;
+  m->loop_stack = std::exchange(g->stack, nullptr);
+  return m;
+}
+
+// Once the joiner is told, the record is the joiner's. Returns the M that the goroutine ends on.
+M* finish_joinable(G* g) {
   g->state.store(GState::ended, base::relaxed);
-  stack::Stack* stack = std::exchange(g->stack, nullptr);
+  M* m = back_to_loop(g);
   void* waiter = nullptr;
   JoinWord::Owes owes = g->join.finish(waiter);
   if (owes == JoinWord::Owes::wake_waiter) static_cast<Waiter*>(waiter)->wake();
   if (owes == JoinWord::Owes::free_record) {
-    g->stack = stack;  // it was detached: what it left is destroyed as the goroutine, which may block
+    // It was detached. What it left is destroyed as the goroutine: that may block.
+    g->stack = m->loop_stack;
+    start_running(m, g);
     g->body(g->room, detail::TaskOrder::drop);
-    stack = std::exchange(g->stack, nullptr);
-    free_record(current_m(), g);
-  }
-  M* m = current_m();
-  m->current = nullptr;
-  m->loop_stack = stack;
-}
-
-// Ends the goroutine; its stack is the loop's again. Returns the M that it ends on.
-M* finish(G* g) {
-  if (g->joinable) {
-    finish_joinable(g);
-  } else {
-    M* m = current_m();
-    m->current = nullptr;
-    m->loop_stack = std::exchange(g->stack, nullptr);
+    m = back_to_loop(g);
     free_record(m, g);
   }
-  M* m = current_m();
+  return m;
+}
+
+M* finish(G* g) {
+  M* m;
+  if (g->joinable) {
+    m = finish_joinable(g);
+  } else {
+    m = back_to_loop(g);
+    free_record(m, g);
+  }
   m->p->counters.ended.increment();
   return m;
 }

@@ -48,7 +48,7 @@ void yield() {
   }
   G* g = m->current;
   G* next = next_at_hand(m);
-  if (next == nullptr && !runtime->world.stopping()) {
+  if (next == nullptr && !loop_is_wanted(m)) {
     next = runtime->global.pop();
     if (next != nullptr && !admit(m, next)) next = nullptr;
     if (next == nullptr) return;  // nobody else is ready here

@@ -91,11 +91,10 @@ void reserve_procs(Runtime& rt, int n) {
   rt.ps.grow_to(static_cast<std::size_t>(n));
 }
 
-void refresh_procs_if_due(Runtime& rt, M* m) {
+bool procs_refresh_is_due(Runtime& rt) {
   ProcsSource& source = rt.procs_source;
-  // One load in the common case; the clock is looked at only once in a while.
-  if (!source.follows_.load(base::relaxed) || m->p->counters.ticks.read() % 64 != 0) return;
-  if (base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed)) refresh_procs(rt, m);
+  return source.follows_.load(base::relaxed) &&
+         base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
 }
 
 void refresh_procs(Runtime& rt, M* m) {

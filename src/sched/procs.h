@@ -31,7 +31,7 @@ class ProcsSource {
 
  private:
   friend void refresh_procs(Runtime& rt, M* m);
-  friend void refresh_procs_if_due(Runtime& rt, M* m);
+  friend bool procs_refresh_is_due(Runtime& rt);
 
   int cpus_;
   int initial_;
@@ -47,8 +47,10 @@ void set_file_root(std::string root);
 // Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory allows.
 void reserve_procs(Runtime& rt, int n);
 
-// Looks the quotas up again if it is time and they still decide. The M holds a P and runs no goroutine.
+// Is it time to look the quotas up again, and do they still decide?
+bool procs_refresh_is_due(Runtime& rt);
+
+// Does so. The M holds a P and runs no goroutine.
 void refresh_procs(Runtime& rt, M* m);
-void refresh_procs_if_due(Runtime& rt, M* m);
 
 }  // namespace magpie::sched
