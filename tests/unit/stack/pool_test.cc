@@ -1,0 +1,252 @@
+// pool_test.cc: stacks of one size, reused hot.
+
+#include "stack/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "memory.h"
+#include "stack/guard.h"
+#include "support/os_faults.h"
+
+namespace magpie::stack {
+namespace {
+
+constexpr std::size_t kSize = 256 * 1024;
+constexpr std::size_t kWarm = 4096;
+
+void give(Pool& pool, Stack* stack) {
+  stack->next = nullptr;
+  pool.give(stack);
+}
+
+void give_all(Pool& pool, const std::vector<Stack*>& stacks) {
+  for (std::size_t i = 0; i < stacks.size(); ++i) {
+    stacks[i]->next = i + 1 < stacks.size() ? stacks[i + 1] : nullptr;
+  }
+  if (!stacks.empty()) pool.give(stacks[0]);
+}
+
+std::vector<Stack*> take(Pool& pool, std::size_t count) {
+  std::vector<Stack*> stacks;
+  for (std::size_t i = 0; i < count; ++i) {
+    stacks.push_back(pool.take());
+    if (stacks.back() == nullptr) ADD_FAILURE() << "no stack " << i;
+  }
+  return stacks;
+}
+
+TEST(Pool, StacksInUseDoNotOverlap) {
+  Pool pool(kSize);
+  std::set<std::byte*> lows;
+  for (Stack* stack : take(pool, 1000)) {
+    EXPECT_TRUE(stack->pooled);
+    EXPECT_EQ(stack->usable() + guard_bytes(), kSize - 64 * ((sizeof(Stack) + 63) / 64));
+    const auto next = lows.lower_bound(stack->low);
+    if (next != lows.end()) {
+      EXPECT_GE(*next - stack->low, static_cast<std::ptrdiff_t>(kSize));
+    }
+    if (next != lows.begin()) {
+      EXPECT_GE(stack->low - *std::prev(next), static_cast<std::ptrdiff_t>(kSize));
+    }
+    lows.insert(stack->low);
+  }
+  EXPECT_EQ(pool.usage().stacks, 1000u);
+}
+
+TEST(Pool, TheLastStackGivenIsTheFirstTaken) {
+  Pool pool(kSize);
+  const std::vector<Stack*> stacks = take(pool, 3);
+  for (Stack* stack : stacks) give(pool, stack);
+  EXPECT_EQ(pool.take(), stacks[2]);
+  EXPECT_EQ(pool.take(), stacks[1]);
+  EXPECT_EQ(pool.take(), stacks[0]);
+  EXPECT_EQ(pool.usage().stacks, 3u);
+}
+
+TEST(Pool, AStackThatWentDeepGivesItsMemoryBackButKeepsItsFirstPages) {
+  Pool pool(kSize);
+  Stack* stack = pool.take();
+  ASSERT_NE(stack, nullptr);
+  touch(stack->low, reinterpret_cast<std::byte*>(stack));
+  ASSERT_GE(resident_pages(stack->low, stack), (kSize - guard_bytes()) / page_size() - 1);
+  give(pool, stack);
+  ASSERT_EQ(pool.take(), stack);
+  const std::size_t kept = resident_pages(stack->low, stack + 1) + 1;
+  EXPECT_LE(kept * page_size(), std::max<std::size_t>(16 * 1024, page_size()));
+  EXPECT_GE(kept, 1u);
+}
+
+TEST(Pool, AFrameSoLargeThatItSkippedPagesIsGivenBackToo) {
+  Pool pool(kSize);
+  Stack* stack = pool.take();
+  ASSERT_NE(stack, nullptr);
+  touch(stack->low, stack->low + 1);  // the deepest page only
+  ASSERT_EQ(resident_pages(stack->low, stack->low + page_size()), 1u);
+  give(pool, stack);
+  EXPECT_EQ(resident_pages(stack->low, stack->low + page_size()), 0u);
+}
+
+TEST(Pool, BeyondTheWarmOnesStacksCostNoMemory) {
+  Pool pool(64 * 1024);
+  const std::vector<Stack*> stacks = take(pool, kWarm + 500);
+  const std::vector<std::byte*> lows = [&] {
+    std::vector<std::byte*> all;
+    for (Stack* stack : stacks) all.push_back(stack->low);
+    return all;
+  }();
+  give_all(pool, stacks);
+  EXPECT_EQ(pool.usage().warm, kWarm);
+  EXPECT_EQ(pool.usage().cold, 500u);
+  std::size_t with_memory = 0;
+  for (std::byte* low : lows) {
+    if (resident_pages(low, low + 64 * 1024 - guard_bytes()) != 0) ++with_memory;
+  }
+  EXPECT_EQ(with_memory, kWarm);
+}
+
+TEST(Pool, ColdStacksAreUsedBeforeNewOnesAreCarved) {
+  Pool pool(64 * 1024);
+  constexpr std::size_t kStacks = kWarm + 100;
+  give_all(pool, take(pool, kStacks));
+  std::set<std::byte*> lows;
+  for (Stack* stack : take(pool, kStacks)) {
+    EXPECT_TRUE(stack->pooled);
+    touch(stack->low, static_cast<std::byte*>(stack->top()));
+    lows.insert(stack->low);
+  }
+  EXPECT_EQ(lows.size(), kStacks);
+  EXPECT_EQ(pool.usage().stacks, kStacks);
+  EXPECT_EQ(pool.usage().warm + pool.usage().cold, 0u);
+}
+
+TEST(Pool, NeighbouringStacksBeginAtManyDifferentPageOffsets) {
+  Pool pool(kSize);
+  std::set<std::uintptr_t> offsets;
+  for (Stack* stack : take(pool, 100)) {
+    offsets.insert(reinterpret_cast<std::uintptr_t>(stack->top()) % page_size());
+  }
+  EXPECT_GE(offsets.size(), kColours / 2);
+}
+
+TEST(Pool, GivesAllItsMappingsBackWhenItDies) {
+  const std::size_t before = count_mappings();
+  for (int round = 0; round < 20; ++round) {
+    Pool pool(64 * 1024);
+    take(pool, 100);
+  }
+  EXPECT_LE(count_mappings(), before + 10);
+}
+
+TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
+  Pool pool(kSize);
+  {
+    support::MapFaults refuse_all;
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(pool.take(), nullptr);
+    EXPECT_GT(support::MapFaults::refusals(), 0);
+    EXPECT_EQ(pool.usage().stacks, 0u);
+  }
+  Stack* stack = pool.take();
+  ASSERT_NE(stack, nullptr);
+  {
+    support::MapFaults refuse_all;
+    give(pool, stack);
+    EXPECT_EQ(pool.take(), stack);  // what there is can still be used
+    const std::size_t left_in_slab = (std::size_t{64} << 20) / kSize - 1;
+    take(pool, left_in_slab);
+    EXPECT_EQ(pool.take(), nullptr);
+    EXPECT_EQ(pool.usage().stacks, left_in_slab + 1);
+  }
+  EXPECT_NE(pool.take(), nullptr);
+}
+
+TEST(Pool, MakesDoWithSmallerSlabsWhenLargeOnesAreRefused) {
+  support::MapFaults refuse_large(4 * kSize);
+  Pool pool(kSize);
+  std::set<Stack*> stacks;
+  for (Stack* stack : take(pool, 100)) stacks.insert(stack);
+  EXPECT_EQ(stacks.size(), 100u);
+  EXPECT_GT(support::MapFaults::refusals(), 0);
+}
+
+TEST(Pool, SeveralThreadsMayTakeAndGiveAtTheSameTime) {
+  Pool pool(64 * 1024);
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&pool] {
+      for (int round = 0; round < 200; ++round) {
+        const std::vector<Stack*> stacks = take(pool, 8);
+        for (Stack* stack : stacks) std::memset(stack->low, 1, 64);
+        give_all(pool, stacks);
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_LE(pool.usage().stacks, 32u);
+  EXPECT_EQ(pool.usage().warm, pool.usage().stacks);
+}
+
+TEST(StackCache, TheLastStackGivenIsTheFirstTakenAndThePoolIsNotAsked) {
+  Pool pool(kSize);
+  Cache cache;
+  Stack* first = cache.take(pool);
+  Stack* second = cache.take(pool);
+  cache.give(pool, first);
+  cache.give(pool, second);
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(cache.take(pool), second);
+  EXPECT_EQ(cache.take(pool), first);
+  EXPECT_EQ(pool.usage().warm, 0u);
+}
+
+TEST(StackCache, KeepsDeepMemoryUntilItGivesTheStackToThePool) {
+  Pool pool(kSize);
+  Cache cache;
+  Stack* stack = cache.take(pool);
+  touch(stack->low, stack->low + 4 * page_size());
+  cache.give(pool, stack);
+  EXPECT_EQ(resident_pages(stack->low, stack->low + 4 * page_size()), 4u);
+  cache.give_all(pool);
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(resident_pages(stack->low, stack->low + 4 * page_size()), 0u);
+  EXPECT_EQ(pool.usage().warm, 1u);
+}
+
+TEST(StackCache, WhenFullPassesItsOldestHalfOnAndKeepsTheNewest) {
+  Pool pool(kSize);
+  Cache cache;
+  const std::vector<Stack*> stacks = take(pool, 65);
+  for (Stack* stack : stacks) cache.give(pool, stack);
+  EXPECT_EQ(cache.size(), 33u);
+  EXPECT_EQ(pool.usage().warm, 32u);
+  EXPECT_EQ(cache.take(pool), stacks[64]);
+  EXPECT_EQ(cache.take(pool), stacks[63]);
+}
+
+TEST(StackCache, RefillsFromThePoolAFewAtATimeAndLosesNone) {
+  Pool pool(kSize);
+  const std::vector<Stack*> stacks = take(pool, 20);
+  give_all(pool, stacks);
+  Cache cache;
+  std::set<Stack*> got;
+  for (int i = 0; i < 20; ++i) {
+    got.insert(cache.take(pool));
+    EXPECT_EQ(got.size() + cache.size() + pool.usage().warm, 20u);
+  }
+  EXPECT_EQ(got, std::set<Stack*>(stacks.begin(), stacks.end()));
+}
+
+TEST(StackCache, IsNullWithoutMemory) {
+  support::MapFaults refuse_all;
+  Pool pool(kSize);
+  Cache cache;
+  EXPECT_EQ(cache.take(pool), nullptr);
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+}  // namespace
+}  // namespace magpie::stack
