@@ -272,9 +272,11 @@ void leave_yielding(M* m, G* g, G* next) {
   note_departure(m);
   m->loop_stack = std::exchange(m->spare, nullptr);
   void* resume = fresh_loop(m->loop_stack);
+  context::ExceptionState mine = std::exchange(*m->exceptions, {});  // run() inside a catch block
   note_destination(m, base::Leave::to_come_back);
   m = static_cast<M*>(context::swap(&m->native_sp, resume, m));
   note_arrival(m);
+  *m->exceptions = mine;
   settle(m);
 }
 
