@@ -72,9 +72,14 @@ Task* make_task(const GoOptions* options) {
   if (m != nullptr) {
     g = new_goroutine(*runtime, m);
   } else {
-    Outsider leave;
-    if (!leave) throw_no_runtime();
-    g = new_goroutine(*runtime, nullptr);
+    // Left when the task is started or unmade: until then run() must not unmap its record.
+    if (!enter_runtime()) throw_no_runtime();
+    try {
+      g = new_goroutine(*runtime, nullptr);
+    } catch (...) {
+      leave_runtime();
+      throw;
+    }
   }
   if (options != nullptr) {
     try {
@@ -89,17 +94,20 @@ Task* make_task(const GoOptions* options) {
   return task_of(g);
 }
 
-void unmake_task(Task* task) noexcept { free_record(current_m(), g_of(task)); }
+void unmake_task(Task* task) noexcept {
+  M* m = current_m();
+  free_record(m, g_of(task));
+  if (m == nullptr) leave_runtime();
+}
 
 void start_task(Task* task, TaskBody body) noexcept {
   G* g = g_of(task);
   g->joinable = false;
   if (M* m = current_m()) {
     start_goroutine(*runtime, m, g, body);
-  } else if (Outsider leave; leave) {
-    start_goroutine(*runtime, nullptr, g, body);
   } else {
-    body(g->room, TaskOrder::drop);  // run() ended meanwhile: dropped like all others
+    start_goroutine(*runtime, nullptr, g, body);
+    leave_runtime();
   }
 }
 

@@ -37,7 +37,8 @@ bool claim_and_run(M* m, G* g) {
 }
 
 void wait_as_goroutine(M* m, G* g) {
-  if (g->join.is_done() || claim_and_run(m, g)) return;
+  if (g->join.is_done()) return;
+  if (claim_and_run(m, g)) return;
   Waiter waiter;
   waiter.wait(
       WaitReason::join,
@@ -62,13 +63,10 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
     start_goroutine(*runtime, m, g, body);
     return TaskRef{task, runtime->generation};
   }
-  if (Outsider leave; leave) {
-    TaskRef ref{task, runtime->generation};
-    start_goroutine(*runtime, nullptr, g, body);
-    return ref;
-  }
-  body(g->room, TaskOrder::drop);  // run() ended meanwhile: dropped like all others
-  return TaskRef{task, 0};
+  TaskRef ref{task, runtime->generation};
+  start_goroutine(*runtime, nullptr, g, body);
+  leave_runtime();
+  return ref;
 }
 
 void wait_for_task(TaskRef ref) {
