@@ -5,6 +5,7 @@
 // parents. Only while half of the joiner's stack is left, so that chains of joins do not overflow, and only for
 // goroutines that asked for no stack of their own. Protocols [join] and [claim]: sched/join.h.
 #include <magpie/detail/task.h>
+#include <magpie/runtime.h>
 
 #include "sched/current.h"
 #include "sched/loop.h"
@@ -38,6 +39,11 @@ bool claim_and_run(M* m, G* g) {
 
 void wait_as_goroutine(M* m, G* g) {
   if (g->join.is_done()) return;
+  // Else one that only joins in place would never let the world stop.
+  if (runtime->world.stopping()) {
+    yield();
+    m = current_m();
+  }
   if (claim_and_run(m, g)) return;
   Waiter waiter;
   waiter.wait(
