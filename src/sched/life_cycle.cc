@@ -62,7 +62,8 @@ void main_body(void* room, detail::TaskOrder order) {
   if (order == detail::TaskOrder::drop) return;
   Main main = *static_cast<Main*>(room);
   main.body(main.argument);
-  while (!runtime->world.try_begin()) yield();  // kept for ever: nobody stops the world any more
+  // Kept for ever: nobody stops the world any more.
+  while (!runtime->world.try_begin_end()) yield();
   runtime->world.end(*runtime);
 }
 

@@ -31,10 +31,12 @@ class World {
   bool stopping() const { return phase_.load(base::relaxed) != Phase::goes_on; }
   bool ending() const { return phase_.load(base::relaxed) == Phase::ending; }
 
-  // The right to stop the world.
-  bool try_begin() {
-    bool free = false;
-    return busy_.compare_exchange_strong(free, true, base::acquire, base::relaxed);
+  // The right to stop the world. Nobody gets it any more once the end wants it: many who change the world
+  // without pause must not keep it from ending.
+  bool try_begin() { return !end_wanted_.load(base::relaxed) && take_right(); }
+  bool try_begin_end() {
+    end_wanted_.store(true, base::relaxed);
+    return take_right();
   }
   void end_begun() { busy_.store(false, base::release); }
 
@@ -45,7 +47,7 @@ class World {
   // All go on, on the first rt.procs Ps. `self` must hold one of those.
   void start(Runtime& rt, M* self);
 
-  // The runtime ends: wakes everybody to leave. Only after try_begin(), so that nobody waits for a stop.
+  // The runtime ends: wakes everybody to leave. Only after try_begin_end(), so that nobody waits for a stop.
   void end(Runtime& rt);
 
   // An M that saw stopping() gives its P away and sleeps until it gets one. False: the runtime ends.
@@ -57,8 +59,14 @@ class World {
  private:
   enum class Phase : std::uint8_t { goes_on, stopping, ending };
 
+  bool take_right() {
+    bool free = false;
+    return busy_.compare_exchange_strong(free, true, base::acquire, base::relaxed);
+  }
+
   base::Atomic<Phase> phase_{Phase::goes_on};  // atomic: written under Idle's lock, read by every M
   base::Atomic<bool> busy_{false};             // atomic: the right to stop
+  base::Atomic<bool> end_wanted_{false};       // atomic: relaxed, a late answer only delays
   base::Event stopped_;
   std::uint32_t still_held_ = 0;  // guarded by Idle's lock: Ps to wait for
 };
