@@ -1,0 +1,96 @@
+// idle_test.cc: a program in which nothing happens uses no CPU.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using support::eventually;
+
+int my_thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+
+std::set<int> threads_of_the_process() {
+  std::set<int> ids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    ids.insert(std::stoi(entry.path().filename()));
+  }
+  return ids;
+}
+
+// Voluntary and involuntary context switches of each thread.
+std::map<int, std::uint64_t> switches_of(const std::set<int>& threads) {
+  std::map<int, std::uint64_t> all;
+  for (const int id : threads) {
+    std::ifstream status("/proc/self/task/" + std::to_string(id) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.find("ctxt_switches:") != std::string::npos) {
+        all[id] += std::stoull(line.substr(line.find(':') + 1));
+      }
+    }
+  }
+  return all;
+}
+
+// Parks a hundred goroutines and main, then looks at the runtime's threads for two seconds. A sanitizer's own threads are there
+// before run() and do not count, nor does the thread that looks.
+bool stays_asleep(int procs) {
+  const std::set<int> not_ours = threads_of_the_process();
+  const int caller = my_thread_id();
+  WaitGroup finish;
+  finish.add(1);
+  bool asleep = false;
+
+  std::thread observer;
+  run(Options{.procs = procs}, [&] {
+    for (int i = 0; i < 100; ++i) go([&finish] { finish.wait(); });
+    WaitGroup busy;  // so that every thread has had something to do
+    for (int i = 0; i < 1000; ++i) busy.go([] { yield(); });
+    busy.wait();
+
+    observer = std::thread([&, procs] {
+      EXPECT_TRUE(eventually([procs] {
+        const Stats now = stats();
+        return now.waiting == 101 && now.idle_procs == procs && now.idle_threads == now.threads;
+      }));
+      std::set<int> ours = threads_of_the_process();
+      for (const int id : not_ours) ours.erase(id);
+      ours.erase(my_thread_id());
+      ours.insert(caller);
+      EXPECT_EQ(ours.size(), static_cast<std::size_t>(num_threads()));
+
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the last one falls asleep
+      const auto before = switches_of(ours);
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      asleep = switches_of(ours) == before;
+      finish.done();
+    });
+    finish.wait();
+  });
+  observer.join();
+  return asleep;
+}
+
+TEST(Idle, NoThreadWakesUpWhileAllGoroutinesWait) {
+  for (const int procs : {1, 4}) {
+    bool asleep = false;
+    for (int attempt = 0; attempt < 5 && !asleep; ++attempt) asleep = stays_asleep(procs);
+    EXPECT_TRUE(asleep) << "procs = " << procs;
+  }
+}
+
+}  // namespace
+}  // namespace magpie
