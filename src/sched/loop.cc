@@ -9,6 +9,7 @@
 #include "sched/find_work.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
+#include "sched/stack_shortage.h"
 #include "sched/uncaught.h"
 #include "sched/waiter.h"
 
@@ -222,7 +223,7 @@ M* call_fresh(M* m, G* g) {
 void start_on_own_stack(M* m, G* g) {
   stack::Stack* own = stack::map_single(g->extra->stack_size);
   if (own == nullptr) {
-    put_off(*runtime, m, g);
+    put_off(*runtime, g);
     return;
   }
   m->start_with = g;
@@ -240,7 +241,7 @@ void loop(M* m) {
     if (g == nullptr) leave_loop_for_thread(m);
     if (g->stack != nullptr) leave_loop_for(m, g);
     if (!has_spare(m)) {
-      put_off(*runtime, m, g);
+      put_off(*runtime, g);
       continue;
     }
     bool wants_own_stack = g->extra != nullptr && g->extra->stack_size != 0;

@@ -1,8 +1,5 @@
 #include "sched/queues.h"
 
-#include <ctime>
-
-#include "base/clock.h"
 #include "sched/runtime.h"
 #include "sched/slice.h"
 #include "sched/wake.h"
@@ -44,33 +41,6 @@ void spill(Runtime& rt, M* m, G* g) {
 void put_global(Runtime& rt, G* g) {
   rt.global.push(g);
   wake_searcher(rt, nullptr);
-}
-
-void put_off(Runtime& rt, M* m, G* g) {
-  constexpr std::int64_t kPatienceNs = 2'000'000'000;
-  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
-  bool nothing_else = rt.global.empty() && m->p->queue.looks_empty();
-  rt.global.push(g);
-  std::int64_t now = base::now_ns();
-  std::int64_t since = rt.no_stacks_since_ns.load(base::relaxed);
-  if (since == 0 || now - since > 2 * kPatienceNs) {  // the first, or a new shortage
-    if (since == 0) {
-      base::warn(
-          "no memory for another goroutine stack of %zu bytes; goroutines that have not started "
-          "wait",
-          rt.stacks.stack_size());
-    }
-    rt.no_stacks_since_ns.store(now, base::relaxed);
-  } else if (nothing_else && now - since > kPatienceNs) {
-    base::fatal(
-        "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer "
-        "goroutines "
-        "that block at the same time, use a smaller Options::stack_size, or raise the limit on "
-        "address "
-        "space (ulimit -v) or mappings (vm.max_map_count)",
-        rt.stacks.stack_size());
-  }
-  if (nothing_else) nanosleep(&kPause, nullptr);
 }
 
 bool admit_joinable(M* m, G* g) {

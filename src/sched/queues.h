@@ -26,16 +26,12 @@ inline void put_last(Runtime& rt, M* m, G* g) {
 
 // Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.
 inline void put_next(Runtime& rt, M* m, G* g) {
-  if (G* displaced = m->p->queue.put_next(g)) put_last(rt, m, displaced);
+  if (G* displaced = m->p->queue.next.put(g)) put_last(rt, m, displaced);
   wake_searcher(rt, m);
 }
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
 void put_global(Runtime& rt, G* g);
-
-// A fresh goroutine cannot start for lack of stack memory: back to the queue, with a pause if nothing else is to
-// be done, and a message once. Gives up, with a message, when it has been so for long and nothing else runs.
-void put_off(Runtime& rt, M* m, G* g);
 
 // Of an entry of a joinable goroutine taken from a queue, see admit().
 [[nodiscard]] bool admit_joinable(M* m, G* g);

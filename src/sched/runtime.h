@@ -13,6 +13,7 @@
 #include "sched/pin.h"
 #include "sched/procs.h"
 #include "sched/search.h"
+#include "sched/stack_shortage.h"
 #include "sched/threads.h"
 #include "sched/world.h"
 #include "stack/pool.h"
@@ -37,6 +38,7 @@ struct Runtime {
 
   GPool records;
   stack::Pool stacks;
+  StackShortage stack_shortage;
 
   Threads threads;
   World world;
@@ -47,8 +49,6 @@ struct Runtime {
   // atomic: goroutines started, or readied, by plain threads; relaxed, for people
   base::Atomic<std::uint64_t> started_outside{0};
   base::Atomic<bool> deadlock_reported{false};  // atomic: relaxed, once is enough
-  // atomic: when stack memory was first refused; 0: never. Relaxed, for messages.
-  base::Atomic<std::int64_t> no_stacks_since_ns{0};
 };
 
 // The runtime that runs. Set before its first M starts and cleared after its last ended.

@@ -1,0 +1,44 @@
+// stack_shortage.h: a fresh goroutine cannot start because the system gives no memory for a stack.
+//
+// Nothing is lost: it goes back to the global queue and is tried again, for goroutines that end give their stacks back. Said
+// once on stderr. A thread that meets nothing but such goroutines pauses between its tries. The program is
+// ended, with what to do about it, when for a while nothing but them was met, and no goroutine runs or could, nor has a
+// plain thread ever used the runtime, which might wake one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/lock.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+struct G;
+
+class StackShortage {
+ public:
+  enum class Advice { try_the_next, pause };
+
+  // A goroutine was taken from a queue and there was no stack of so many bytes for it.
+  Advice note(Runtime& rt, std::size_t stack_size);
+
+ private:
+  static constexpr std::uint32_t kTriesPerRound = 16;
+  static constexpr std::int64_t kNewAfterNs = 200'000'000;  // so long without a failure: it is over
+  static constexpr std::int64_t kPatienceNs = 2'000'000'000;
+
+  base::Lock lock_;
+  // guarded by lock_
+  bool said_ = false;
+  std::int64_t since_ns_ = 0;  // when this shortage began, or something ran last
+  std::int64_t last_ns_ = 0;   // the last failure
+  std::uint64_t failures_ = 0;
+  std::uint64_t turns_of_others_ = 0;  // turns of goroutines that could run, at the last failure
+  std::uint32_t tries_ = 0;            // failures in a row
+};
+
+// Puts g back, with a pause if there is nothing else to do.
+void put_off(Runtime& rt, G* g);
+
+}  // namespace magpie::sched
