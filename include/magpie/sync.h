@@ -27,13 +27,18 @@ class WaitGroup {
   // the group may be used again or destroyed.
   void wait();
 
-  // Starts a goroutine that is counted until f has returned.
+  // Starts a goroutine that is counted until f has returned, or thrown.
   template <class F>
   void go(F&& f) {
     add(1);
     try {
       magpie::go([this, call = std::forward<F>(f)]() mutable {
-        std::move(call)();
+        try {
+          std::move(call)();
+        } catch (...) {
+          done();
+          throw;
+        }
         done();
       });
     } catch (...) {
