@@ -22,10 +22,12 @@ class OutsiderGate {
   // False: closed; nothing to leave.
   [[nodiscard]] bool enter() {
     inside_.fetch_add(1, base::seq_cst);
-    came_.store(true, base::relaxed);
-    if (open_.load(base::seq_cst)) return true;
-    leave();
-    return false;
+    if (!open_.load(base::seq_cst)) {
+      leave();
+      return false;
+    }
+    came_.store(true, base::relaxed);  // not before the look: open() would forget us
+    return true;
   }
   void leave() { inside_.fetch_sub(1, base::release); }
 

@@ -64,7 +64,9 @@ class Search {
     return true;
   }
 
-  // A searcher found work, or never came to be. The caller must then call owes_a_searcher().
+  // A searcher found work: call owes_a_searcher() then. Or it never came to be, as no P was idle: call this
+  // under the lock that showed it. Who gives a P up after that looks again after that too, and so finds what
+  // a publisher left to this searcher; after the unlock it could have looked already.
   void stop() { word_.fetch_sub(kSearcher, base::seq_cst); }
 
   // A P goes to the idle list, its holder was or was not searching; after it look at every queue again.

@@ -1,0 +1,59 @@
+// Model of [outsider]: run() opens, closes and tears down, twice; plain threads come and go.
+//
+// Checked   Nobody uses the runtime before it is set up or while it is torn down: the runtime is a
+//           plain variable, which run() writes and outsiders read, so Relacy reports any use that is
+//           not ordered. Who came in since it was opened is not forgotten.
+// Bounds    One outsider that comes twice, and two outsiders that come once: every interleaving.
+//
+// Mutant MUTANT_WEAK_SEQ_CST      both sides miss each other
+// Mutant MUTANT_RELAXED_RELEASE   what the outsider did is not over when run() sees it gone
+#include "model_run.h"
+
+#include "sched/outsider_gate.h"
+
+namespace {
+
+using magpie::sched::OutsiderGate;
+
+template <int outsiders, int visits, int runs>
+struct Gate : rl::test_suite<Gate<outsiders, visits, runs>, outsiders + 1> {
+  OutsiderGate gate;
+  rl::var<int> runtime;
+  int visited = 0;  // the model's own: visits of this run
+
+  void before() { runtime(RL_INFO) = 0; }
+
+  void thread(unsigned index) {
+    if (index == 0) {
+      for (int i = 0; i < runs; ++i) run();
+    } else {
+      for (int i = 0; i < visits; ++i) visit();
+    }
+  }
+
+  void run() {
+    runtime(RL_INFO) = 1;
+    visited = 0;
+    gate.open();
+    gate.close();
+    while (!gate.is_empty()) rl::yield(1, RL_INFO);
+    RL_ASSERT(visited == 0 || gate.anybody_came());
+    runtime(RL_INFO) = 0;
+  }
+
+  void visit() {
+    if (!gate.enter()) return;
+    RL_ASSERT(runtime(RL_INFO) == 1);
+    ++visited;
+    gate.leave();
+  }
+};
+
+}  // namespace
+
+int main() {
+  return model::Runs()
+      .explore<Gate<1, 2, 2>>("one outsider comes twice, two runs", model::full())
+      .explore<Gate<2, 1, 1>>("two outsiders, one run", model::full())
+      .report();
+}

@@ -1,0 +1,307 @@
+// Model of [search-or-sleep]: publishers, searchers and sleepers around the product's Search word.
+//
+// The model mirrors wake.cc (start_searcher, start_thread_for) and find_work.cc (search, rest) with the
+// same locks. A queue is a number, changed by relaxed steps, so that only the protocol orders anything.
+//
+// Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle, nobody is
+//           counted as a searcher, and the word's idle Ps are those of the list. Publishers hold their P
+//           for ever.
+// Bounds    See main(): up to five threads; preemptions are bounded, as the full tree is too large.
+//           A thread can always be had: scenarios have as many Ms as they can need.
+//
+// Mutant MUTANT_NO_FENCE           publisher and sleeper miss each other
+// Mutant MUTANT_NO_SECOND_LOOK     nobody looks again before he sleeps
+// Mutant MUTANT_SEARCHERS_LOOK     only searchers look again, as in Go
+// Mutant MUTANT_NO_CHAIN           who found something starts no further searcher
+// Mutant MUTANT_SILENT_MOVE        goroutines move between queues without waking a searcher
+// Mutant MUTANT_STOP_UNLOCKED      a searcher for whom no P is left is taken back without the lock
+#include "model_run.h"
+
+#include "sched/search.h"
+
+namespace {
+
+using magpie::base::relaxed;
+using magpie::sched::Search;
+
+// A queue: only how many are in it. What a goroutine carries is run_queue_model's matter.
+class Queue {
+ public:
+  void put(int count) { size_.fetch_add(count, relaxed); }
+  bool take(int count) {
+    int size = size_.load(relaxed);
+    while (size >= count) {
+      if (size_.compare_exchange_strong(size, size - count, relaxed, relaxed)) return true;
+    }
+    return false;
+  }
+  bool empty() const { return size_.load(relaxed) == 0; }
+  int left() const { return size_.peek(); }
+
+ private:
+  model::Atomic<int> size_{0};
+};
+
+struct M {
+  bool searching = false;
+  rl::generic_event wake_up;
+};
+
+template <int threads, int queue_count, std::uint32_t procs>
+struct Runtime {
+  Search search;
+  Queue queues[queue_count];
+  rl::mutex lock;
+  // guarded by lock
+  int idle = 0;
+  int sleeping[threads];
+  int sleepers = 0;
+
+  M ms[threads];
+  // the model's own: threads take turns
+  int awake = threads;
+  bool over = false;
+
+  Runtime() {
+    for (M& m : ms) m.wake_up.init(false, false, RL_INFO);
+  }
+  ~Runtime() {
+    for (M& m : ms) m.wake_up.deinit(RL_INFO);
+  }
+
+  // Before the threads start: an idle P; an M that sleeps, or does not exist yet.
+  void add_idle_p() {
+    ++idle;
+    search.add_idle();
+  }
+  void add_sleeping(int m) {
+    sleeping[sleepers++] = m;
+    --awake;
+  }
+
+  // wake.cc
+  void wake_searcher() {
+    if (search.owes_a_searcher()) start_searcher();
+  }
+  void start_searcher() {
+    lock.lock(RL_INFO);
+    bool found = idle > 0;
+    if (found) {
+      --idle;
+      search.wake_counted();
+    }
+#ifdef MUTANT_STOP_UNLOCKED
+    lock.unlock(RL_INFO);
+    if (!found) search.stop();
+#else
+    if (!found) search.stop();
+    lock.unlock(RL_INFO);
+#endif
+    if (found) start_thread();
+  }
+  void start_thread() {
+    lock.lock(RL_INFO);
+    RL_ASSERT(sleepers > 0);  // scenarios have enough Ms
+    M& m = ms[sleeping[--sleepers]];
+    lock.unlock(RL_INFO);
+    m.searching = true;
+    ++awake;
+    m.wake_up.set(RL_INFO);
+  }
+
+  // find_work.cc
+  bool work_is_visible() {
+    for (Queue& queue : queues) {
+      if (!queue.empty()) return true;
+    }
+    return false;
+  }
+  bool steal() {
+    for (Queue& queue : queues) {
+      if (queue.take(1)) return true;
+    }
+    return false;
+  }
+  bool find(M& m) {
+    if (!m.searching) m.searching = search.try_start(procs);
+    if (!m.searching || !steal()) return false;
+    m.searching = false;
+    search.stop();
+#ifndef MUTANT_NO_CHAIN
+    wake_searcher();
+#endif
+    return true;
+  }
+  // True: it has a P again.
+  bool rest(int index) {
+    M& m = ms[index];
+    bool was_searching = m.searching;
+    lock.lock(RL_INFO);
+    ++idle;
+    m.searching = false;
+    search.rest(was_searching ? Search::Was::searching : Search::Was::not_searching);
+    lock.unlock(RL_INFO);
+    return look_again_or_sleep(index, was_searching);
+  }
+  bool look_again_or_sleep(int index, bool was_searching) {
+    M& m = ms[index];
+    bool looks = true;
+    (void)was_searching;
+#ifdef MUTANT_NO_SECOND_LOOK
+    looks = false;
+#endif
+#ifdef MUTANT_SEARCHERS_LOOK
+    looks = was_searching;
+#endif
+    bool again = looks && work_is_visible();
+    lock.lock(RL_INFO);
+    if (again && idle > 0) {
+      --idle;
+      search.wake_searching();
+      lock.unlock(RL_INFO);
+      m.searching = true;
+      return true;
+    }
+    sleeping[sleepers++] = index;
+    lock.unlock(RL_INFO);
+    return sleep(m);
+  }
+  // False: all is over.
+  bool sleep(M& m) {
+    leave();
+    m.wake_up.wait(false, false, RL_INFO);
+    return !over;
+  }
+
+  // An M whose goroutines end at once: finds work until it sleeps for good.
+  void work(int index) {
+    do {
+      while (find(ms[index])) {
+      }
+    } while (rest(index));
+  }
+  // An M whose first goroutine runs for ever.
+  void work_once(int index) {
+    do {
+      if (find(ms[index])) return leave();
+    } while (rest(index));
+  }
+  // False: all is over.
+  bool start_asleep(int index) {
+    ms[index].wake_up.wait(false, false, RL_INFO);
+    return !over;
+  }
+
+  void publish(int queue) {
+    queues[queue].put(1);
+    wake_searcher();
+  }
+
+  // One thread less does anything; the last checks and lets the sleepers end.
+  void leave() {
+    if (--awake != 0) return;
+    over = true;
+    int waiting = 0;
+    for (Queue& queue : queues) waiting += queue.left();
+    RL_ASSERT(waiting == 0 || idle == 0);
+    for (M& m : ms) m.wake_up.set(RL_INFO);
+  }
+
+  void check_word() {
+    Search::View view = search.view();
+    RL_ASSERT(view.searching == 0);
+    RL_ASSERT(view.idle == static_cast<unsigned>(idle));
+  }
+};
+
+// One publishes while the other finds nothing and goes to sleep.
+struct PublishOrSleep : rl::test_suite<PublishOrSleep, 3> {
+  Runtime<3, 1, 2> rt;
+  void before() { rt.add_sleeping(2); }
+  void thread(unsigned index) {
+    if (index == 0) {
+      rt.publish(0);
+      rt.leave();
+    } else if (index == 1 || rt.start_asleep(2)) {
+      rt.work(static_cast<int>(index));
+    }
+  }
+  void after() { rt.check_word(); }
+};
+
+// Two goroutines that run for ever need two Ps: the second publication may be left to the first
+// searcher.
+struct Chain : rl::test_suite<Chain, 4> {
+  Runtime<4, 1, 3> rt;
+  void before() {
+    rt.add_idle_p();
+    rt.add_idle_p();
+    for (int m : {1, 2, 3}) rt.add_sleeping(m);
+  }
+  void thread(unsigned index) {
+    if (index == 0) {
+      rt.publish(0);
+      rt.publish(0);
+      rt.leave();
+    } else if (rt.start_asleep(static_cast<int>(index))) {
+      rt.work_once(static_cast<int>(index));
+    }
+  }
+  void after() { rt.check_word(); }
+};
+
+// One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other goes
+// to sleep.
+struct Move : rl::test_suite<Move, 3> {
+  Runtime<3, 2, 2> rt;
+  void before() {
+    rt.queues[0].put(2);
+    rt.add_sleeping(2);
+  }
+  void thread(unsigned index) {
+    if (index == 0) {
+      if (rt.queues[0].take(2)) {
+        rt.queues[1].put(1);
+#ifndef MUTANT_SILENT_MOVE
+        rt.wake_searcher();
+#endif
+      }
+      rt.leave();
+    } else if (index == 1 || rt.start_asleep(2)) {
+      rt.work_once(static_cast<int>(index));
+    }
+  }
+  void after() { rt.check_word(); }
+};
+
+// A publisher counts a searcher and then finds that the idle P is gone, for its holder looked again.
+// The other publisher, a plain thread, may have left its goroutine to that searcher.
+struct Transient : rl::test_suite<Transient, 5> {
+  Runtime<5, 2, 2> rt;
+  void before() {
+    rt.add_idle_p();
+    for (int m : {3, 4}) rt.add_sleeping(m);
+  }
+  void thread(unsigned index) {
+    if (index <= 1) {
+      rt.publish(static_cast<int>(index));
+      rt.leave();
+    } else if (index == 2 ? rt.look_again_or_sleep(2, true)
+                          : rt.start_asleep(static_cast<int>(index))) {
+      rt.work(static_cast<int>(index));
+    }
+  }
+  void after() { rt.check_word(); }
+};
+
+}  // namespace
+
+int main() {
+  return model::Runs()
+      .explore<PublishOrSleep>("publish or sleep", model::bounded(4))
+      .explore<Move>("move", model::bounded(4))
+      .explore<Chain>("chain", model::bounded(3))
+      .explore<Transient>("transient searcher", model::random(700'000))
+      .explore<Transient>("transient searcher", model::bounded(2))
+      .report();
+}
