@@ -17,7 +17,7 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.id = p.index;
   stats.idle = state == PState::idle;
   stats.queue_length = p.queue.size();
-  stats.has_runnext = p.queue.peek_next() != nullptr;
+  stats.has_runnext = p.queue.next.peek() != nullptr;
   stats.ticks = counters.ticks.read();
   stats.switches = stats.ticks + counters.inherited.read();
   stats.goroutines_started = counters.started.read();

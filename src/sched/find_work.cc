@@ -37,7 +37,7 @@ inline G* own_turn(P* p, G* g) {
 }
 
 [[gnu::noinline]] void end_streak(Runtime& rt, M* m) {
-  if (G* g = m->p->queue.take_next()) {
+  if (G* g = m->p->queue.next.take()) {
     put_last(rt, m, g);  // the ring is not empty now
     wake_searcher(rt, m);
   }
@@ -50,7 +50,7 @@ inline G* own_turn(P* p, G* g) {
     if (G* g = take_from_global_at_last(rt, p)) return g;
   }
   if (p->runnext_streak == kLongestStreak) [[unlikely]] end_streak(rt, m);
-  if (G* g = p->queue.take_next()) {
+  if (G* g = p->queue.next.take()) {
     ++p->runnext_streak;
     p->counters.inherited.increment();
     return g;

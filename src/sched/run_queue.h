@@ -8,22 +8,20 @@
 //
 // Goal      The owner pushes and pops without locked instructions in the common case; any number of thieves
 //           take the oldest half with one. FIFO, so that nothing starves.
-// Sides     push, pop, put_next, take_next, take_half: the owner, which is whoever holds the P.
-//           steal_half, steal_next: the owner of another queue. size, looks_empty: anyone.
+// Sides     push, pop, take_half: the owner, which is whoever holds the P.
+//           steal_half: the owner of another queue. size, looks_empty: anyone.
 // Claims    The owner advances head_ by a small batch at a time and takes from the claimed batch at leisure.
-//           A batch is at most a sixteenth of the ring and at most kClaim, so thieves always find much more
+//           A batch is at most an eighth of the ring and at most kClaim, so thieves always find much more
 //           than they are denied; in a short ring the owner claims one at a time.
 // No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first and commits
 //           after; if the exchange fails it forgets the copies.
 // No reuse  The owner overwrites a slot only after it has seen head_ beyond it (acquire), which the taker
 //           moved (release) after it had read the slot.
-// Runnext   Only the owner fills next_, so an empty slot is filled by a plain store; it is emptied, by owner
-//           or thief, by an exchange.
+// Runnext   A slot of its own ahead of the ring, with its own protocol: next_slot.h.
 // Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop, and
 //           the oldest goroutine would wait longest.
 // Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases, thieves acquire.
-//           head_: takers release, the owner acquires before it reuses. next_: release to fill, acquire to steal;
-//           the owner empties it with release, so that looks_empty does not miss what went from there to the ring.
+//           head_: takers release, the owner acquires before it reuses.
 // Proof     tests/model/run_queue_model.cc
 #pragma once
 
@@ -31,6 +29,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "sched/next_slot.h"
 
 namespace magpie::sched {
 
@@ -65,27 +64,8 @@ class RunQueue {
     return slot(claimed_first_++).load(base::relaxed);  // relaxed: we wrote it
   }
 
-  // Makes g run next; returns who was to run next before, or null. The caller owes that one a place.
-  [[nodiscard]] G* put_next(G* g) {
-    if (next_.load(base::relaxed) == nullptr) {  // relaxed: thieves only empty it
-      next_.store(g, base::release);             // [run-queue] with steal_next's acquire
-      return nullptr;
-    }
-    return next_.exchange(g, base::acq_rel);
-  }
-
-  G* take_next() {
-    if (next_.load(base::relaxed) == nullptr) return nullptr;
-    // [run-queue] release, with looks_empty's acquire: who finds the slot empty also finds in the ring what was
-    // displaced from it. No acquire: we filled it.
-    return next_.exchange(nullptr, base::release);
-  }
-
-  // Takes g out of the next slot if it is there; false if it is not, or a thief was faster.
-  bool take_back_next(G* g) {
-    return next_.load(base::relaxed) == g &&
-           next_.compare_exchange_strong(g, nullptr, base::release, base::relaxed);  // as take_next
-  }
+  // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.
+  NextSlot next;
 
   // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.
   // 0: thieves made room. A ring that is full of gaps, because thieves emptied it behind a claimed
@@ -128,12 +108,6 @@ class RunQueue {
     }
   }
 
-  // Takes the victim's next slot, unless it changed from `seen`.
-  static bool steal_next(RunQueue& victim, G* seen) {
-    return victim.next_.compare_exchange_strong(seen, nullptr, base::acquire, base::relaxed);
-  }
-  G* peek_next() const { return next_.load(base::acquire); }
-
   // Goroutines in the ring that can be stolen; a guess unless the owner asks.
   std::size_t size() const {
     std::uint64_t head = head_.load(base::acquire);
@@ -145,13 +119,13 @@ class RunQueue {
   bool is_empty() const { return claimed_first_ == claimed_end_ && looks_empty(); }
 
   // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
-  // because between the two looks the owner may move a goroutine from next_ to the ring.
+  // because between the two looks the owner may move a goroutine from the next slot to the ring.
   bool looks_empty() const {
     for (;;) {
       std::uint64_t head = head_.load(base::acquire);
       std::uint64_t tail = tail_.load(base::acquire);
-      G* next = next_.load(base::acquire);
-      if (tail_.load(base::acquire) == tail) return head == tail && next == nullptr;
+      G* ahead = next.peek();
+      if (tail_.load(base::acquire) == tail) return head == tail && ahead == nullptr;
     }
   }
 
@@ -188,9 +162,8 @@ class RunQueue {
   std::uint64_t claimed_first_ = 0;
   std::uint64_t claimed_end_ = 0;
 
-  // atomic [run-queue]: the owner writes tail_ and fills next_; everybody moves head_ and empties next_
+  // atomic [run-queue]: the owner writes tail_, everybody moves head_
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};
-  base::Atomic<G*> next_{nullptr};
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> head_{0};
   alignas(base::kCacheLine) base::Atomic<G*> ring_[kSlots];
 };

@@ -33,14 +33,14 @@ class RandomOrder {
 // What is in runnext was most likely just readied by the goroutine that runs there and is about to block: its P will
 // run it in a moment, with warm caches. Take it only if it is still there after a while.
 G* steal_runnext(P* victim) {
-  G* g = victim->queue.peek_next();
+  G* g = victim->queue.next.peek();
   if (g == nullptr) return nullptr;
   std::int64_t until = base::now_ns() + kRunnextPatienceNs;
   while (base::now_ns() < until) {
-    if (victim->queue.peek_next() != g) return nullptr;
+    if (victim->queue.next.peek() != g) return nullptr;
     base::cpu_relax();
   }
-  return RunQueue::steal_next(victim->queue, g) ? g : nullptr;
+  return victim->queue.next.steal(g) ? g : nullptr;
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ bool sleep_and_unlock(Runtime& rt, M* m) {
 void move_queue_to_global(Runtime& rt, P* p) {
   G* all[RunQueue::kSlots + 1];
   std::size_t count = 0;
-  if (G* g = p->queue.take_next()) all[count++] = g;
+  if (G* g = p->queue.next.take()) all[count++] = g;
   while (G* g = p->queue.pop()) all[count++] = g;
   rt.global.push_front({all, count});
 }

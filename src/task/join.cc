@@ -28,7 +28,7 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  if (m->p->queue.take_back_next(g)) {
+  if (m->p->queue.next.take_if(g)) {
     g->claim.take_removed();
   } else if (!g->claim.claim()) {
     return false;

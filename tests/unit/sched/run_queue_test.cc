@@ -32,7 +32,7 @@ std::vector<std::size_t> drain(RunQueue& queue) {
 TEST(RunQueue, AnEmptyRingGivesNothing) {
   RunQueue queue;
   EXPECT_EQ(queue.pop(), nullptr);
-  EXPECT_EQ(queue.take_next(), nullptr);
+  EXPECT_EQ(queue.next.take(), nullptr);
   EXPECT_TRUE(queue.is_empty());
   EXPECT_TRUE(queue.looks_empty());
   EXPECT_EQ(queue.size(), 0u);
@@ -81,42 +81,42 @@ TEST(RunQueue, APopFromAFullRingMakesRoomForOne) {
 TEST(RunQueue, TheNextSlotIsApartFromTheRing) {
   RunQueue queue;
   fill(queue, 0, kSlots);
-  EXPECT_EQ(queue.put_next(numbered(999)), nullptr);
+  EXPECT_EQ(queue.next.put(numbered(999)), nullptr);
   EXPECT_EQ(queue.size(), kSlots);
-  EXPECT_EQ(queue.peek_next(), numbered(999));
-  EXPECT_EQ(queue.take_next(), numbered(999));
-  EXPECT_EQ(queue.take_next(), nullptr);
+  EXPECT_EQ(queue.next.peek(), numbered(999));
+  EXPECT_EQ(queue.next.take(), numbered(999));
+  EXPECT_EQ(queue.next.take(), nullptr);
   EXPECT_EQ(drain(queue), range(0, kSlots));
 }
 
 TEST(RunQueue, WhoeverWasToRunNextIsHandedBackWhenReplaced) {
   RunQueue queue;
-  EXPECT_EQ(queue.put_next(numbered(1)), nullptr);
-  EXPECT_EQ(queue.put_next(numbered(2)), numbered(1));
-  EXPECT_EQ(queue.take_next(), numbered(2));
+  EXPECT_EQ(queue.next.put(numbered(1)), nullptr);
+  EXPECT_EQ(queue.next.put(numbered(2)), numbered(1));
+  EXPECT_EQ(queue.next.take(), numbered(2));
 }
 
 TEST(RunQueue, OnlyTheOneInTheNextSlotCanBeTakenBack) {
   RunQueue queue;
-  EXPECT_FALSE(queue.take_back_next(numbered(1)));
-  EXPECT_EQ(queue.put_next(numbered(1)), nullptr);
-  EXPECT_FALSE(queue.take_back_next(numbered(2)));
-  EXPECT_TRUE(queue.take_back_next(numbered(1)));
-  EXPECT_FALSE(queue.take_back_next(numbered(1)));
+  EXPECT_FALSE(queue.next.take_if(numbered(1)));
+  EXPECT_EQ(queue.next.put(numbered(1)), nullptr);
+  EXPECT_FALSE(queue.next.take_if(numbered(2)));
+  EXPECT_TRUE(queue.next.take_if(numbered(1)));
+  EXPECT_FALSE(queue.next.take_if(numbered(1)));
   EXPECT_TRUE(queue.is_empty());
 }
 
 TEST(RunQueue, ANextSlotIsStolenOnlyIfItHasNotChanged) {
   RunQueue queue;
-  EXPECT_EQ(queue.put_next(numbered(1)), nullptr);
-  EXPECT_FALSE(RunQueue::steal_next(queue, numbered(2)));
-  EXPECT_TRUE(RunQueue::steal_next(queue, numbered(1)));
-  EXPECT_EQ(queue.take_next(), nullptr);
+  EXPECT_EQ(queue.next.put(numbered(1)), nullptr);
+  EXPECT_FALSE(queue.next.steal(numbered(2)));
+  EXPECT_TRUE(queue.next.steal(numbered(1)));
+  EXPECT_EQ(queue.next.take(), nullptr);
 }
 
 TEST(RunQueue, AQueueWithOnlyANextSlotFilledIsNotEmpty) {
   RunQueue queue;
-  EXPECT_EQ(queue.put_next(numbered(1)), nullptr);
+  EXPECT_EQ(queue.next.put(numbered(1)), nullptr);
   EXPECT_FALSE(queue.is_empty());
   EXPECT_FALSE(queue.looks_empty());
 }
@@ -144,7 +144,7 @@ TEST(RunQueue, ThereIsNothingToStealFromAnEmptyRing) {
   std::size_t moved = 0;
   EXPECT_EQ(thief.steal_half(victim, moved), nullptr);
   EXPECT_EQ(moved, 0u);
-  EXPECT_EQ(victim.put_next(numbered(1)), nullptr);
+  EXPECT_EQ(victim.next.put(numbered(1)), nullptr);
   EXPECT_EQ(thief.steal_half(victim, moved), nullptr);  // the next slot is no part of the ring
 }
 
@@ -271,7 +271,7 @@ TEST(RunQueue, AmongThreadsEveryGoroutineIsTakenExactlyOnce) {
         if (&victim == &mine) continue;
         std::size_t moved = 0;
         if (G* g = mine.steal_half(victim, moved)) take(g);
-        if (G* g = victim.peek_next(); g != nullptr && RunQueue::steal_next(victim, g)) take(g);
+        if (G* g = victim.next.peek(); g != nullptr && victim.next.steal(g)) take(g);
         // Keeps what it stole for a while, so that it is robbed in turn.
         for (std::uint32_t i = random.next() % 64; i > 0; --i) std::this_thread::yield();
         while (G* g = mine.pop()) take(g);
@@ -293,7 +293,7 @@ TEST(RunQueue, AmongThreadsEveryGoroutineIsTakenExactlyOnce) {
     for (std::uint32_t burst = random.next() % 300; burst > 0 && i < total; --burst, ++i) {
       if (random.next() % 2 == 0) {
         push_or_spill(numbered(i));
-      } else if (G* displaced = owned.put_next(numbered(i))) {
+      } else if (G* displaced = owned.next.put(numbered(i))) {
         push_or_spill(displaced);
       }
     }

@@ -1,0 +1,104 @@
+// next_slot.h: the goroutine that runs next on a P. Its owner uses it at every turn, a thief once in a while.
+//
+// Protocol  [runnext]
+//
+//   owner:  inside = true;  light_fence();  a thief is at it? -> step aside;   read and write;  inside = false
+//   thief:  take the thieves' turn;  heavy_fence();  the owner is inside? -> give up;  read and write;  turn over
+//
+// Goal      The owner pays no locked instruction. A thief pays microseconds, and comes only after the slot has
+//           been left alone for as long (steal.cc).
+// No twice  Each side raises its flag and then reads the other's with a full fence between (base/fence.h), so
+//           at most one of them reads and writes. Thieves exclude each other by the compare-exchange on their turn.
+// Empty     Only the owner fills the slot, and a thief that saw it filled keeps its turn until it emptied it. So
+//           an owner that sees it empty may fill it without further ado.
+// Waiting   The owner waits while a thief has the turn: a membarrier and a few instructions. The thief never waits.
+// Orders    [runnext] the slot: release to fill and to empty, acquire to steal. Flags: release when lowered,
+//           acquire when found lowered.
+// Proof     tests/model/run_queue_model.cc
+#pragma once
+
+#include <sched.h>
+
+#include "base/atomic.h"
+#include "base/cpu.h"
+#include "base/fence.h"
+
+namespace magpie::sched {
+
+struct G;
+
+class NextSlot {
+ public:
+  // Owner. Puts g in and returns who was there, or null.
+  [[nodiscard]] G* put(G* g) {
+    if (slot_.load(base::relaxed) == nullptr) {  // relaxed: thieves only empty it
+      slot_.store(g, base::release);             // [runnext] with peek's and steal's acquire
+      return nullptr;
+    }
+    enter();
+    G* before = slot_.load(base::relaxed);  // relaxed: ours, or emptied by a thief whose turn's end we saw
+    slot_.store(g, base::release);
+    leave();
+    return before;
+  }
+
+  // Owner. Null: it is empty.
+  G* take() {
+    if (slot_.load(base::relaxed) == nullptr) return nullptr;
+    enter();
+    G* g = slot_.load(base::relaxed);
+    // release, with peek's acquire: who finds the slot empty also finds in the ring what was displaced from it
+    slot_.store(nullptr, base::release);
+    leave();
+    return g;
+  }
+
+  // Owner. Takes g out if it is there.
+  bool take_if(G* g) {
+    if (slot_.load(base::relaxed) != g) return false;
+    enter();
+    bool there = slot_.load(base::relaxed) == g;
+    if (there) slot_.store(nullptr, base::release);
+    leave();
+    return there;
+  }
+
+  // Anyone. May be outdated by the time it is used.
+  G* peek() const { return slot_.load(base::acquire); }
+
+  // Thief. Takes g out if it is there and the owner is not at it.
+  [[nodiscard]] bool steal(G* g) {
+    bool nobody = false;
+    if (!thief_inside_.compare_exchange_strong(nobody, true, base::acquire, base::relaxed)) return false;
+    base::heavy_fence();  // [runnext] other side: enter()
+    bool mine = !owner_inside_.load(base::acquire) && slot_.load(base::acquire) == g;
+    if (mine) slot_.store(nullptr, base::release);
+    thief_inside_.store(false, base::release);
+    return mine;
+  }
+
+ private:
+  void enter() {
+    owner_inside_.store(true, base::relaxed);  // relaxed: the fence orders it
+    base::light_fence();                       // [runnext] other side: steal()
+    while (thief_inside_.load(base::acquire)) [[unlikely]] step_aside();
+  }
+  void leave() { owner_inside_.store(false, base::release); }
+
+  [[gnu::noinline]] void step_aside() {
+    owner_inside_.store(false, base::release);
+    // The thief may have lost its CPU in between: then let it have ours.
+    for (int spin = 1; thief_inside_.load(base::acquire); ++spin) {
+      base::cpu_relax();
+      if (spin % 100 == 0) sched_yield();
+    }
+    owner_inside_.store(true, base::relaxed);
+    base::light_fence();
+  }
+
+  base::Atomic<G*> slot_{nullptr};          // atomic [runnext]
+  base::Atomic<bool> owner_inside_{false};  // atomic [runnext]: the owner writes, thieves read
+  base::Atomic<bool> thief_inside_{false};  // atomic [runnext]: thieves write, the owner reads
+};
+
+}  // namespace magpie::sched
