@@ -76,6 +76,7 @@ Stack* map_single(std::size_t size) {
 
 void unmap_single(Stack* stack) {
   base::close_fiber(stack->fiber);
+  base::forget_memory(stack->low, stack->usable());
   munmap(stack->low - guard_bytes(), stack->size());
   forget_guard();
 }
