@@ -1,4 +1,4 @@
-// os_faults.h: makes the system refuse memory, while it lives.
+// os_faults.h: makes the system refuse memory or threads, while one of these lives.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,12 +11,15 @@
 
 namespace magpie::support {
 
-// Refuses mappings larger than `largest` bytes, after letting `first` calls pass.
+enum class Refuse { everything, stacks, records };
+
+// Refuses mappings of more than `largest` bytes.
 class MapFaults {
  public:
-  explicit MapFaults(std::size_t largest = 0, int first = 0) : real_(base::os().map) {
+  explicit MapFaults(Refuse what = Refuse::everything, std::size_t largest = 0)
+      : real_(base::os().map) {
+    refused_kind = what;
     limit = largest;
-    passes = first;
     refused = 0;
     base::os().map = map;
   }
@@ -29,9 +32,14 @@ class MapFaults {
   static void relent() { limit = static_cast<std::size_t>(-1); }
 
  private:
+  static bool concerns(int flags) {
+    const bool for_stack = (flags & MAP_STACK) != 0;
+    return refused_kind == Refuse::everything || for_stack == (refused_kind == Refuse::stacks);
+  }
+
   static void* map(void* address, std::size_t length, int protection, int flags, int fd,
                    off_t offset) {
-    if (length > limit && passes.fetch_sub(1) <= 0) {
+    if (concerns(flags) && length > limit) {
       ++refused;
       errno = ENOMEM;
       return MAP_FAILED;
@@ -39,10 +47,37 @@ class MapFaults {
     return mmap(address, length, protection, flags, fd, offset);
   }
 
+  static inline std::atomic<Refuse> refused_kind;
   static inline std::atomic<std::size_t> limit;
-  static inline std::atomic<int> passes;
   static inline std::atomic<int> refused;
   decltype(base::Os::map) real_;
+};
+
+// Refuses every thread, or all but each `granted_every`-th.
+class ThreadFaults {
+ public:
+  explicit ThreadFaults(int granted_every = 0) : real_(base::os().create_thread) {
+    every = granted_every;
+    asked = 0;
+    base::os().create_thread = create;
+  }
+  ~ThreadFaults() { base::os().create_thread = real_; }
+  ThreadFaults(const ThreadFaults&) = delete;
+  ThreadFaults& operator=(const ThreadFaults&) = delete;
+
+  static int requests() { return asked; }
+
+ private:
+  static int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*entry)(void*),
+                    void* argument) {
+    const int number = ++asked;
+    if (every == 0 || number % every != 0) return EAGAIN;
+    return pthread_create(thread, attributes, entry, argument);
+  }
+
+  static inline std::atomic<int> every;
+  static inline std::atomic<int> asked;
+  decltype(base::Os::create_thread) real_;
 };
 
 }  // namespace magpie::support

@@ -165,7 +165,7 @@ TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
 }
 
 TEST(Pool, MakesDoWithSmallerSlabsWhenLargeOnesAreRefused) {
-  support::MapFaults refuse_large(4 * kSize);
+  support::MapFaults refuse_large(support::Refuse::everything, 4 * kSize);
   Pool pool(kSize);
   std::set<Stack*> stacks;
   for (Stack* stack : take(pool, 100)) stacks.insert(stack);
