@@ -30,7 +30,8 @@ class WaitGroupWord {
   static Added add(base::Atomic<std::uint64_t>& word, std::int64_t n) {
     std::uint64_t change = static_cast<std::uint64_t>(n) << 1;
     std::uint64_t before = word.fetch_add(change, base::acq_rel);
-    std::int64_t count = static_cast<std::int64_t>(before >> 1) + n;
+    // Unsigned, so that a senseless n wraps around to below zero.
+    auto count = static_cast<std::int64_t>((before >> 1) + static_cast<std::uint64_t>(n));
     if (count < 0 || count > kMost) [[unlikely]] {
       word.fetch_sub(change, base::relaxed);  // relaxed: nothing was done
       return Added::out_of_range;
