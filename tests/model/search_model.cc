@@ -1,7 +1,8 @@
 // Model of [search-or-sleep]: publishers, searchers and sleepers around the product's Search word.
 //
 // The model mirrors wake.cc (start_searcher, start_thread_for) and find_work.cc (search, rest) with the
-// same locks. A queue is a number, changed by relaxed steps, so that only the protocol orders anything.
+// same locks; a searcher that gets no P is taken back under the lock, as search.h demands. A queue is a
+// number, changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle, nobody is
 //           counted as a searcher, and the word's idle Ps are those of the list. Publishers hold their P
