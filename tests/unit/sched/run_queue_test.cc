@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fence.h"
 #include "base/random.h"
 #include "support/test_length.h"
 #include "unit/sched/numbered.h"
@@ -249,6 +250,7 @@ TEST(RunQueue, ARingFullOfGapsBehindAClaimedGoroutineIsFreedByTakingThatOne) {
 
 // One owner pushes, pops, fills the next slot and spills; thieves rob it and each other.
 TEST(RunQueue, AmongThreadsEveryGoroutineIsTakenExactlyOnce) {
+  base::prepare_fences();
   constexpr std::size_t kThieves = 3;
   const std::uint64_t seed = support::printed_seed();
   const auto total = static_cast<std::size_t>(support::scaled(3'000'000));
@@ -298,11 +300,11 @@ TEST(RunQueue, AmongThreadsEveryGoroutineIsTakenExactlyOnce) {
       }
     }
     for (std::uint32_t burst = random.next() % 200; burst > 0; --burst) {
-      G* g = random.next() % 4 == 0 ? owned.take_next() : owned.pop();
+      G* g = random.next() % 4 == 0 ? owned.next.take() : owned.pop();
       if (g != nullptr) take(g);
     }
   }
-  if (G* g = owned.take_next()) take(g);
+  if (G* g = owned.next.take()) take(g);
   while (G* g = owned.pop()) take(g);
   over.store(true, std::memory_order_release);
   for (std::thread& thief : thieves) thief.join();
