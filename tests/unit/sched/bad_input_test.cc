@@ -274,7 +274,7 @@ void run_a_load_that_wants_threads(int procs) {
   std::atomic<int> done{0};
   run(Options{.procs = procs}, [&] {
     WaitGroup all;
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 500; ++i) {
       all.go([&] {
         yield();
         ++done;
@@ -282,7 +282,7 @@ void run_a_load_that_wants_threads(int procs) {
     }
     all.wait();
   });
-  EXPECT_EQ(done, 2000);
+  EXPECT_EQ(done, 500);
 }
 
 TEST(ThreadsRefused, AlwaysAndStillEveryGoroutineFinishesAndItIsSaidOnce) {
@@ -299,7 +299,7 @@ TEST(ThreadsRefused, AlwaysAndStillEveryGoroutineFinishesAndItIsSaidOnce) {
 
 TEST(ThreadsRefused, NowAndThenAndStillEveryGoroutineFinishes) {
   for (const int procs : {2, 8}) {
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < 5; ++round) {
       ThreadFaults refuse_two_of_three(3);
       testing::internal::CaptureStderr();
       run_a_load_that_wants_threads(procs);
@@ -411,7 +411,7 @@ RT_TEST(MemoryRefused, ForStacksGoroutinesThatHaveNotStartedWaitAndFinishLater) 
 }
 
 RT_TEST(MemoryRefused, ForStacksAndThoseThatEndMakeRoomForTheOthers) {
-  constexpr int kGoroutines = 3000;
+  constexpr int kGoroutines = 1000;
   std::atomic<int> done{0};
   WaitGroup all;
   testing::internal::CaptureStderr();
