@@ -90,7 +90,8 @@ TEST(StressOutside, PlainThreadsMayStartGoroutinesWhileRunBeginsAndEnds) {
       }
     });
   }
-  for (int round = 0; round < scaled(1000); ++round) {
+  // Until both have been seen.
+  for (int round = 0; round < scaled(1000) || accepted == 0 || refused == 0; ++round) {
     run(Options{.procs = 1 + round % 3}, [] {
       for (int i = 0; i < 5; ++i) yield();
     });
@@ -98,8 +99,6 @@ TEST(StressOutside, PlainThreadsMayStartGoroutinesWhileRunBeginsAndEnds) {
   over = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(held.use_count(), 1);
-  EXPECT_GT(accepted, 0);
-  EXPECT_GT(refused, 0);
 }
 
 TEST(StressOutside, PlainThreadsMayJoinAndAskWhileRunBeginsAndEnds) {

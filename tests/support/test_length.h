@@ -24,7 +24,7 @@ inline int scaled(int usual) {
 #if defined(MAGPIE_ASAN)
   rounds /= 4;
 #elif defined(MAGPIE_TSAN)
-  rounds /= 10;
+  rounds /= 100;  // a goroutine that blocks for the first time costs it a millisecond
 #endif
   return rounds < 1 ? 1 : static_cast<int>(rounds);
 }

@@ -9,6 +9,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/test_length.h"
 
 namespace magpie {
 namespace {
@@ -42,7 +43,7 @@ RT_TEST(Stats, EveryGoroutineIsCountedWhenItStartsAndWhenItEnds) {
 
 RT_TEST(Stats, TheTotalIsTheSumOverThePs) {
   WaitGroup all;
-  for (int i = 0; i < 1000; ++i) all.go([] { yield(); });
+  for (int i = 0; i < support::scaled(1000); ++i) all.go([] { yield(); });
   all.wait();
   const Stats now = stats();
   std::uint64_t ended = 0, stolen = 0;
@@ -56,7 +57,8 @@ RT_TEST(Stats, TheTotalIsTheSumOverThePs) {
 
 RT_TEST(Stats, CountersMakeSenseTogether) {
   WaitGroup all;
-  for (int i = 0; i < 2000; ++i) {
+  const int goroutines = support::scaled(2000);
+  for (int i = 0; i < goroutines; ++i) {
     all.go([] {
       for (int k = 0; k < 5; ++k) yield();
     });
@@ -68,7 +70,7 @@ RT_TEST(Stats, CountersMakeSenseTogether) {
   EXPECT_LE(total.runnext_stolen, total.steals_succeeded);
   EXPECT_LE(total.ticks, total.switches);
   EXPECT_GE(total.goroutines_spilled, total.overflows);
-  EXPECT_GE(total.switches, 2000u);
+  EXPECT_GE(total.switches, static_cast<std::uint64_t>(goroutines));
   EXPECT_GT(total.busy_ns, 0);
 }
 
@@ -226,7 +228,7 @@ RT_TEST(NumThreads, IsNeverAboveTheLimit) {
   EXPECT_EQ(before, 10'000);
   if (num_threads() > 2) return;  // made before the limit was set
   WaitGroup all;
-  for (int i = 0; i < 2000; ++i) all.go([] { yield(); });
+  for (int i = 0; i < support::scaled(2000); ++i) all.go([] { yield(); });
   all.wait();
   EXPECT_LE(num_threads(), 2);
 }
@@ -234,11 +236,11 @@ RT_TEST(NumThreads, IsNeverAboveTheLimit) {
 RT_TEST(GoroutineId, MainIsNumberOne) { EXPECT_EQ(goroutine_id(), 1u); }
 
 RT_TEST(GoroutineId, EveryGoroutineHasAnotherNumber) {
-  constexpr int kEach = 2000;
-  std::vector<std::uint64_t> ids(2 * kEach);
+  const auto each = static_cast<std::size_t>(support::scaled(2000));
+  std::vector<std::uint64_t> ids(2 * each);
   WaitGroup all;
   auto start = [&](std::size_t first) {
-    for (std::size_t i = first; i < first + kEach; ++i) {
+    for (std::size_t i = first; i < first + each; ++i) {
       all.go([&ids, i] {
         ids[i] = goroutine_id();
         yield();
@@ -246,7 +248,7 @@ RT_TEST(GoroutineId, EveryGoroutineHasAnotherNumber) {
       });
     }
   };
-  PlainThread thread([&] { start(kEach); });
+  PlainThread thread([&] { start(each); });
   start(0);
   thread.join();
   all.wait();

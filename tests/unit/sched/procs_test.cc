@@ -22,6 +22,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/test_length.h"
 #include "unit/cpus/fake_tree.h"
 
 namespace {
@@ -104,20 +105,20 @@ RT_TEST(SetProcs, EveryGoroutineGoesOnAtEachSize) {
 }
 
 RT_TEST(SetProcs, QueuedGoroutinesAreNotLostWhenTheirPIsRemoved) {
-  constexpr std::size_t kGoroutines = 5000;
-  std::vector<std::atomic<int>> runs(kGoroutines);
+  const auto goroutines = static_cast<std::size_t>(support::scaled(5000));
+  std::vector<std::atomic<int>> runs(goroutines);
   WaitGroup all;
   set_procs(16);
-  for (std::size_t i = 0; i < kGoroutines; ++i) {
+  for (std::size_t i = 0; i < goroutines; ++i) {
     all.go([&runs, i] {
       runs[i].fetch_add(1);
       yield();
     });
-    if (i % 500 == 0) set_procs(i % 1000 == 0 ? 1 : 16);
+    if (i % 500 == 10) set_procs(i % 1000 == 10 ? 1 : 16);
   }
   set_procs(1);
   all.wait();
-  for (std::size_t i = 0; i < kGoroutines; ++i) ASSERT_EQ(runs[i], 1) << i;
+  for (std::size_t i = 0; i < goroutines; ++i) ASSERT_EQ(runs[i], 1) << i;
 }
 
 RT_TEST(SetProcs, AfterShrinkingNoMoreThanThatManyRunAtOnce) {

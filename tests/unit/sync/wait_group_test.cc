@@ -13,6 +13,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/test_length.h"
 
 namespace magpie {
 namespace {
@@ -114,7 +115,7 @@ RT_TEST(WaitGroup, AGroupMayBeUsedAgain) {
 }
 
 RT_TEST(WaitGroup, AGroupMayBeDestroyedRightAfterWait) {
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < support::scaled(2000); ++round) {
     auto group = std::make_unique<WaitGroup>();
     group->add(2);
     go([raw = group.get()] { raw->done(); });
