@@ -23,8 +23,7 @@ template <class T>
 class Local {
  public:
   Local() : key_(detail::new_local_key()) {}
-  explicit Local(T initial)
-    requires std::copy_constructible<T>
+  explicit Local(T initial) requires std::copy_constructible<T>
       : make_([initial = std::move(initial)] { return std::make_unique<T>(initial); }),
         key_(detail::new_local_key()) {}
   Local(const Local&) = delete;

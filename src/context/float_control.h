@@ -63,7 +63,8 @@ inline void set_default_float_control() { asm volatile("msr fpcr, %0" : : "r"(st
 
 // What the goroutine that just ended did to the thread is undone.
 inline void reset_float_control() {
-  if (!FloatControl().is_default()) [[unlikely]] set_default_float_control();
+  if (!FloatControl().is_default()) [[unlikely]]
+    set_default_float_control();
 }
 
 }  // namespace magpie::context

@@ -33,9 +33,10 @@ void print_goroutines(Runtime& rt) {
     ++waiting;
     if (++printed > kMostPrinted) return;
     const char* name = g->name();
-    base::warn("goroutine %lu%s%s%s [%s], started by goroutine %lu", static_cast<unsigned long>(g->id),
-               *name != '\0' ? " (" : "", name, *name != '\0' ? ")" : "",
-               text(g->wait_reason.load(base::relaxed)), static_cast<unsigned long>(g->creator));
+    base::warn("goroutine %lu%s%s%s [%s], started by goroutine %lu",
+               static_cast<unsigned long>(g->id), *name != '\0' ? " (" : "", name,
+               *name != '\0' ? ")" : "", text(g->wait_reason.load(base::relaxed)),
+               static_cast<unsigned long>(g->creator));
   });
   if (waiting > kMostPrinted) base::warn("and %zu more", waiting - kMostPrinted);
 }

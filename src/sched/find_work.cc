@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -15,7 +16,8 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::uint32_t kGlobalEvery = 61;  // prime, so that it does not fall in step with the program
+constexpr std::uint32_t kGlobalEvery =
+    61;  // prime, so that it does not fall in step with the program
 // A pair that wakes each other through runnext gives way to the ring after so many turns.
 constexpr std::uint32_t kLongestStreak = 64;
 
@@ -49,7 +51,8 @@ inline G* own_turn(P* p, G* g) {
   if (p->ticks_to_global == 0) [[unlikely]] {
     if (G* g = take_from_global_at_last(rt, p)) return g;
   }
-  if (p->runnext_streak == kLongestStreak) [[unlikely]] end_streak(rt, m);
+  if (p->runnext_streak == kLongestStreak) [[unlikely]]
+    end_streak(rt, m);
   if (G* g = p->queue.next.take()) {
     ++p->runnext_streak;
     p->counters.inherited.increment();
@@ -99,42 +102,50 @@ void stop_searching(Runtime& rt, M* m) {
   wake_searcher(rt, m);
 }
 
-// Gives the P up and sleeps. True: the M has a P again; false: the runtime ends.
-bool rest(Runtime& rt, M* m) {
-  P* p = m->p;
-  std::int64_t now = base::now_ns();
-  std::unique_lock hold(rt.idle.lock());
-  if (rt.world.stopping() || !rt.global.empty()) return true;
+// Gives the P up and goes on the list of sleeping threads. False: there is something to do after all.
+bool lie_down(Runtime& rt, M* m) {
+  std::lock_guard hold(rt.idle.lock());
+  if (rt.world.stopping() || !rt.global.empty()) return false;
+  P* p = std::exchange(m->p, nullptr);
   p->counters.parks.increment();
-  p->end_hold(now);
+  p->end_hold(base::now_ns());
   rt.idle.push_locked(p);
-  m->p = nullptr;
-  auto was = m->searching ? Search::Was::searching : Search::Was::not_searching;
-  m->searching = false;
-  rt.search.rest(was);  // [search-or-sleep]
-  hold.unlock();
+  rt.idle.push_locked(m);
+  rt.search.rest(std::exchange(m->searching, false) ? Search::Was::searching
+                                                    : Search::Was::not_searching);
+  return true;
+}
 
-  bool again = work_is_visible(rt);
-  hold.lock();
-  if (again && !rt.world.stopping()) {
-    if (P* other = rt.idle.pop_p_locked()) {
-      rt.search.wake_searching();
-      m->p = other;
-      m->searching = true;
-      other->begin_hold(now);
-      rt.pins.bind(m);
-      return true;
-    }
-  }
-  if (rt.world.ending()) return false;
-  if (may_be_deadlock(rt)) [[unlikely]] {
-    hold.unlock();
+// After the second look found work: takes a P back to search, unless the M was handed one meanwhile, or none is idle.
+bool get_up(Runtime& rt, M* m) {
+  std::lock_guard hold(rt.idle.lock());
+  if (!m->listed || rt.world.stopping()) return false;
+  P* p = rt.idle.pop_p_locked();
+  if (p == nullptr) return false;
+  rt.idle.remove_locked(m);
+  rt.search.wake_searching();
+  m->p = p;
+  m->searching = true;
+  p->begin_hold(base::now_ns());
+  rt.pins.bind(m);
+  return true;
+}
+
+bool looks_like_deadlock(Runtime& rt) {
+  std::lock_guard hold(rt.idle.lock());
+  return may_be_deadlock(rt);
+}
+
+// Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
+bool rest(Runtime& rt, M* m) {
+  if (!lie_down(rt, m)) return true;
+  rt.search.before_second_look();
+  if (work_is_visible(rt)) {
+    if (get_up(rt, m)) return true;
+  } else if (looks_like_deadlock(rt)) [[unlikely]] {
     handle_deadlock(rt);
-    hold.lock();
-    if (rt.world.ending()) return false;
   }
-  hold.release();
-  return sleep_and_unlock(rt, m);
+  return sleep_until_handed_a_p(rt, m);
 }
 
 G* search(Runtime& rt, M* m) {
@@ -169,7 +180,8 @@ G* find_work(M* m) {
   Runtime& rt = *runtime;
   for (;;) {
     if (rt.world.stopping() && !rt.world.leave(rt, m)) return nullptr;
-    if (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt)) [[unlikely]] refresh_procs(rt, m);
+    if (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt)) [[unlikely]]
+      refresh_procs(rt, m);
     G* g = take_at_hand(rt, m);
     if (g == nullptr) g = take_global_share(rt, m);
     if (g == nullptr) {

@@ -1,4 +1,4 @@
-// idle.h: Ps that nobody holds and Ms that sleep.
+// idle.h: Ps that nobody holds, and Ms that sleep or are about to.
 //
 // Two last-in-first-out lists under one lock, so that the warmest is woken first and the others stay asleep.
 // [search-or-sleep] counts the idle Ps; the count and the list change together under the lock, so whoever
@@ -33,16 +33,22 @@ class Idle {
   }
 
   void push_locked(M* m) {
+    m->listed = true;
+    m->previous_idle = nullptr;
     m->next_idle = ms_;
+    if (ms_ != nullptr) ms_->previous_idle = m;
     ms_ = m;
     sleeping_.store(sleeping_.load(base::relaxed) + 1, base::relaxed);
   }
+  void remove_locked(M* m) {
+    m->listed = false;
+    (m->previous_idle == nullptr ? ms_ : m->previous_idle->next_idle) = m->next_idle;
+    if (m->next_idle != nullptr) m->next_idle->previous_idle = m->previous_idle;
+    sleeping_.store(sleeping_.load(base::relaxed) - 1, base::relaxed);
+  }
   M* pop_m_locked() {
     M* m = ms_;
-    if (m != nullptr) {
-      ms_ = m->next_idle;
-      sleeping_.store(sleeping_.load(base::relaxed) - 1, base::relaxed);
-    }
+    if (m != nullptr) remove_locked(m);
     return m;
   }
 

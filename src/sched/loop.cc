@@ -55,7 +55,7 @@ inline void settle(M* m) {
   wake_searcher(*runtime, m);
 }
 
-base::Fiber& fiber_of(M* m) {
+[[maybe_unused]] base::Fiber& fiber_of(M* m) {
   stack::Stack* stack = m->current_stack();
   return stack == nullptr ? m->native_fiber : stack->fiber;
 }
@@ -149,7 +149,8 @@ inline void* choose_destination(M* m, G* next) {
 }
 
 inline M* leave(M* m, G* g, G* next) {
-  if (m->exceptions->any()) [[unlikely]] return switch_away_with_exceptions(m, g, next);
+  if (m->exceptions->any()) [[unlikely]]
+    return switch_away_with_exceptions(m, g, next);
   return switch_away(m, g, next);
 }
 

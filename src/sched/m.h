@@ -24,8 +24,8 @@ using Commit = bool (*)(M* m, G* g, void* argument);
 
 struct M {
   // thread only
-  P* p = nullptr;                 // null: none held
-  G* current = nullptr;           // null: the loop runs
+  P* p = nullptr;                      // null: none held
+  G* current = nullptr;                // null: the loop runs
   stack::Stack* loop_stack = nullptr;  // the loop's, while it runs
   stack::Stack* spare = nullptr;
   G* start_with = nullptr;        // for the loop on the spare: run this first
@@ -51,7 +51,9 @@ struct M {
   base::Fiber native_fiber;
 
   // guarded by Idle's lock until wake_up is set, then the thread's
+  bool listed = false;  // on Idle's list
   M* next_idle = nullptr;
+  M* previous_idle = nullptr;
   P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
 

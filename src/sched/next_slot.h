@@ -36,7 +36,8 @@ class NextSlot {
       return nullptr;
     }
     enter();
-    G* before = slot_.load(base::relaxed);  // relaxed: ours, or emptied by a thief whose turn's end we saw
+    G* before =
+        slot_.load(base::relaxed);  // relaxed: ours, or emptied by a thief whose turn's end we saw
     slot_.store(g, base::release);
     leave();
     return before;
@@ -69,7 +70,8 @@ class NextSlot {
   // Thief. Takes g out if it is there and the owner is not at it.
   [[nodiscard]] bool steal(G* g) {
     bool nobody = false;
-    if (!thief_inside_.compare_exchange_strong(nobody, true, base::acquire, base::relaxed)) return false;
+    if (!thief_inside_.compare_exchange_strong(nobody, true, base::acquire, base::relaxed))
+      return false;
     base::heavy_fence();  // [runnext] other side: enter()
     bool mine = !owner_inside_.load(base::acquire) && slot_.load(base::acquire) == g;
     if (mine) slot_.store(nullptr, base::release);

@@ -38,10 +38,10 @@ struct alignas(base::kCacheLine) P {
   // holder only
   std::uint32_t runnext_streak = 0;    // goroutines taken from runnext in a row
   std::uint32_t ticks_to_global = 61;  // counts down to the look at the global queue
-  std::uint64_t slice_tick = 0;  // when the spawner's slice began, see slice.h
+  std::uint64_t slice_tick = 0;        // when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
-  std::uint64_t next_id = 0;           // ids [next_id, ids_end) are ours to give
+  std::uint64_t next_id = 0;  // ids [next_id, ids_end) are ours to give
   std::uint64_t ids_end = 0;
   base::Random random;
   GCache records;

@@ -13,7 +13,8 @@ namespace magpie::sched {
 // After putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
 // `m` is the caller's M; null: a plain thread.
 inline void wake_searcher(Runtime& rt, M* m) {
-  if (rt.search.owes_a_searcher()) [[unlikely]] start_searcher(rt, m);
+  if (rt.search.owes_a_searcher()) [[unlikely]]
+    start_searcher(rt, m);
 }
 
 // The ring is full: its oldest half and g go to the global queue together.
@@ -21,7 +22,8 @@ void spill(Runtime& rt, M* m, G* g);
 
 // Puts g at the end of the P's ring. The caller owes a wake_searcher().
 inline void put_last(Runtime& rt, M* m, G* g) {
-  if (!m->p->queue.push(g)) [[unlikely]] spill(rt, m, g);
+  if (!m->p->queue.push(g)) [[unlikely]]
+    spill(rt, m, g);
 }
 
 // Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.

@@ -9,13 +9,14 @@
 //               nobody searches and a P is idle?  -> count one searcher and start it       (owes_a_searcher)
 //   sleeper:    idle + 1, and searching - 1 if it searched;  heavy_fence();  look at every queue once more
 //               something there?  -> take an idle P back and search                        (rest)
-//   finder:     a searcher that found work is one less; it then acts as a publisher        (found)
+//   finder:     a searcher that found work is one less; it then acts as a publisher        (stop)
 //
 // No loss   Publisher and sleeper each write, then read what the other wrote, with a full fence between. So
 //           either the publisher sees the idle P or the searcher, or the sleeper sees the goroutine. If the
 //           publisher left it to a searcher, that one will rest (and look again) or find (and pass it on).
 //           Every sleeper looks again, not only the last searcher: a publisher may count one transiently,
-//           find no idle P after all, and take it back.
+//           find no idle P after all, and take it back. It is on the list of sleeping threads before it looks,
+//           so that a P which finds no thread awake finds this one.
 // Cheap     The publisher is the hot side: with membarrier its fence is free (base/fence.h). It reads one
 //           word that changes only when Ps go idle or wake.
 // Chain     A wake-up starts one searcher; when that finds work it starts the next. No herd.
@@ -39,16 +40,14 @@ class Search {
   };
 
   View view() const {
-    std::uint64_t word =
-        word_.load(base::relaxed);  // relaxed: callers that need order fence before
+    std::uint64_t word = word_.load(base::relaxed);  // relaxed: callers that need order fence
     return View{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
 
-  // After publishing work. True: one searcher was counted; the caller must start it, or call found()'s
-  // counterpart give_up().
+  // After publishing work. True: one searcher was counted; the caller must start it, or call stop().
   [[nodiscard]] bool owes_a_searcher() {
-    base::
-        light_fence();  // [search-or-sleep] between the publication and this read; other side: rest()
+    // [search-or-sleep] between the publication and this read; other side: before_second_look()
+    base::light_fence();
     View now = view();
     if (now.searching != 0 || now.idle == 0) return false;
     std::uint64_t expected = pack(now);
@@ -69,14 +68,17 @@ class Search {
   // a publisher left to this searcher; after the unlock it could have looked already.
   void stop() { word_.fetch_sub(kSearcher, base::seq_cst); }
 
-  // A P goes to the idle list, its holder was or was not searching; after it look at every queue again.
+  // A P goes to the idle list; its holder was, or was not, searching. Then, without the list's lock,
+  // before_second_look() and a look at every queue.
   enum class Was { searching, not_searching };
   void rest(Was was) {
     word_.fetch_add(was == Was::searching ? kIdle - kSearcher : kIdle, base::seq_cst);
-    base::heavy_fence();  // [search-or-sleep] other side: owes_a_searcher()
   }
+  void before_second_look() {
+    base::heavy_fence();
+  }  // [search-or-sleep] other side: owes_a_searcher()
 
-  // The same for a P that nobody held.
+  // A P that nobody held goes there.
   void add_idle() { word_.fetch_add(kIdle, base::seq_cst); }
 
   // A P leaves the idle list, for a thread that is, or is not, already counted as a searcher.

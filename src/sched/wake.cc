@@ -6,16 +6,18 @@
 #include "sched/runtime.h"
 
 namespace magpie::sched {
+
 void start_searcher(Runtime& rt, M* m) {
   P* p;
   {
     std::lock_guard hold(rt.idle.lock());
     p = rt.world.stopping() ? nullptr : rt.idle.pop_p_locked();
-    if (p != nullptr) rt.search.wake_counted();
-  }
-  if (p == nullptr) {
-    rt.search.stop();  // all Ps are held after all; whoever lets one go looks at the queues himself
-    return;
+    if (p == nullptr) {
+      rt.search
+          .stop();  // all Ps are held after all; whoever lets one go from now on looks at the queues
+      return;
+    }
+    rt.search.wake_counted();
   }
   if (m != nullptr && m->p != nullptr) m->p->counters.wakes.increment();
   start_thread_for(rt, p, Searching::yes);
@@ -38,14 +40,12 @@ void start_thread_for(Runtime& rt, P* p, Searching searching) {
 
   // No thread is to be had. What is in the P's queue must not wait for one.
   move_queue_to_global(rt, p);
-  if (counted) rt.search.stop();
   std::lock_guard hold(rt.idle.lock());
+  if (counted) rt.search.stop();
   rt.world.take_back_locked(rt, p);
 }
 
-bool sleep_and_unlock(Runtime& rt, M* m) {
-  rt.idle.push_locked(m);
-  rt.idle.lock().unlock();
+bool sleep_until_handed_a_p(Runtime& rt, M* m) {
   m->wake_up.wait();
   m->p = m->handed;
   m->searching = m->handed_searching;

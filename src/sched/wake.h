@@ -15,9 +15,8 @@ void start_searcher(Runtime& rt, M* m);
 enum class Searching { no, yes };  // yes: already counted in Search
 void start_thread_for(Runtime& rt, P* p, Searching searching);
 
-// Puts an M to sleep until it is handed a P. False: the runtime ends.
-// The lists' lock must be held; it is released.
-[[nodiscard]] bool sleep_and_unlock(Runtime& rt, M* m);
+// Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends.
+[[nodiscard]] bool sleep_until_handed_a_p(Runtime& rt, M* m);
 
 // Takes all goroutines of a P that its holder gives up out of its queues.
 void move_queue_to_global(Runtime& rt, P* p);

@@ -40,14 +40,16 @@ bool World::leave(Runtime& rt, M* m) {
     m->searching = false;
     rt.search.stop();
   }
-  std::unique_lock hold(rt.idle.lock());
-  if (phase_.load(base::relaxed) == Phase::ending) return false;
-  if (phase_.load(base::relaxed) == Phase::goes_on) return true;
-  m->p = nullptr;
-  p->end_hold(base::now_ns());
-  take_back_locked(rt, p);
-  hold.release();
-  return sleep_and_unlock(rt, m);
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (phase_.load(base::relaxed) == Phase::ending) return false;
+    if (phase_.load(base::relaxed) == Phase::goes_on) return true;
+    m->p = nullptr;
+    p->end_hold(base::now_ns());
+    take_back_locked(rt, p);
+    rt.idle.push_locked(m);
+  }
+  return sleep_until_handed_a_p(rt, m);
 }
 
 void World::start(Runtime& rt, M* self) {

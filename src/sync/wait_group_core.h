@@ -40,16 +40,21 @@ class WaitGroupWord {
   }
 
   // Under the list's lock, by whoever reached zero with waiters.
-  static void clear_waiters(base::Atomic<std::uint64_t>& word) { word.fetch_sub(kWaiters, base::relaxed); }
+  static void clear_waiters(base::Atomic<std::uint64_t>& word) {
+    word.fetch_sub(kWaiters, base::relaxed);
+  }
 
-  static bool is_zero(const base::Atomic<std::uint64_t>& word) { return word.load(base::acquire) >> 1 == 0; }
+  static bool is_zero(const base::Atomic<std::uint64_t>& word) {
+    return word.load(base::acquire) >> 1 == 0;
+  }
 
   // Under the list's lock. False: the count is zero.
   [[nodiscard]] static bool announce_waiter(base::Atomic<std::uint64_t>& word) {
     std::uint64_t before = word.load(base::acquire);
     while (before >> 1 != 0) {
       if ((before & kWaiters) != 0) return true;
-      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire)) return true;
+      if (word.compare_exchange_weak(before, before | kWaiters, base::acq_rel, base::acquire))
+        return true;
     }
     return false;
   }

@@ -1,14 +1,13 @@
 // Model of [search-or-sleep]: publishers, searchers and sleepers around the product's Search word.
 //
 // The model mirrors wake.cc (start_searcher, start_thread_for) and find_work.cc (search, rest) with the
-// same locks; a searcher that gets no P is taken back under the lock, as search.h demands. A queue is a
-// number, changed by relaxed steps, so that only the protocol orders anything.
+// same locks. A queue is a number, changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle, nobody is
 //           counted as a searcher, and the word's idle Ps are those of the list. Publishers hold their P
 //           for ever.
-// Bounds    See main(): up to five threads; preemptions are bounded, as the full tree is too large.
-//           A thread can always be had: scenarios have as many Ms as they can need.
+// Bounds    See main(): two or three threads; preemptions are bounded, as the full tree is too large.
+//           There are exactly as many Ms as Ps, and no further thread can be had.
 //
 // Mutant MUTANT_NO_FENCE           publisher and sleeper miss each other
 // Mutant MUTANT_NO_SECOND_LOOK     nobody looks again before he sleeps
@@ -16,6 +15,7 @@
 // Mutant MUTANT_NO_CHAIN           who found something starts no further searcher
 // Mutant MUTANT_SILENT_MOVE        goroutines move between queues without waking a searcher
 // Mutant MUTANT_STOP_UNLOCKED      a searcher for whom no P is left is taken back without the lock
+// Mutant MUTANT_LISTED_LATE        an M gets on the list of sleepers only after its second look
 #include "model_run.h"
 
 #include "sched/search.h"
@@ -102,7 +102,13 @@ struct Runtime {
   }
   void start_thread() {
     lock.lock(RL_INFO);
-    RL_ASSERT(sleepers > 0);  // scenarios have enough Ms
+    if (sleepers == 0) {
+      search.stop();
+      ++idle;
+      search.add_idle();
+      lock.unlock(RL_INFO);
+      return;
+    }
     M& m = ms[sleeping[--sleepers]];
     lock.unlock(RL_INFO);
     m.searching = true;
@@ -140,8 +146,12 @@ struct Runtime {
     lock.lock(RL_INFO);
     ++idle;
     m.searching = false;
+#ifndef MUTANT_LISTED_LATE
+    sleeping[sleepers++] = index;
+#endif
     search.rest(was_searching ? Search::Was::searching : Search::Was::not_searching);
     lock.unlock(RL_INFO);
+    search.before_second_look();
     return look_again_or_sleep(index, was_searching);
   }
   bool look_again_or_sleep(int index, bool was_searching) {
@@ -156,14 +166,20 @@ struct Runtime {
 #endif
     bool again = looks && work_is_visible();
     lock.lock(RL_INFO);
-    if (again && idle > 0) {
+#ifdef MUTANT_LISTED_LATE
+    sleeping[sleepers++] = index;
+#endif
+    int at = 0;
+    while (at < sleepers && sleeping[at] != index) ++at;
+    if (again && idle > 0 && at < sleepers) {
+      --sleepers;
+      for (; at < sleepers; ++at) sleeping[at] = sleeping[at + 1];
       --idle;
       search.wake_searching();
       lock.unlock(RL_INFO);
       m.searching = true;
       return true;
     }
-    sleeping[sleepers++] = index;
     lock.unlock(RL_INFO);
     return sleep(m);
   }
@@ -216,15 +232,14 @@ struct Runtime {
 };
 
 // One publishes while the other finds nothing and goes to sleep.
-struct PublishOrSleep : rl::test_suite<PublishOrSleep, 3> {
-  Runtime<3, 1, 2> rt;
-  void before() { rt.add_sleeping(2); }
+struct PublishOrSleep : rl::test_suite<PublishOrSleep, 2> {
+  Runtime<2, 1, 2> rt;
   void thread(unsigned index) {
     if (index == 0) {
       rt.publish(0);
       rt.leave();
-    } else if (index == 1 || rt.start_asleep(2)) {
-      rt.work(static_cast<int>(index));
+    } else {
+      rt.work(1);
     }
   }
   void after() { rt.check_word(); }
@@ -232,12 +247,12 @@ struct PublishOrSleep : rl::test_suite<PublishOrSleep, 3> {
 
 // Two goroutines that run for ever need two Ps: the second publication may be left to the first
 // searcher.
-struct Chain : rl::test_suite<Chain, 4> {
-  Runtime<4, 1, 3> rt;
+struct Chain : rl::test_suite<Chain, 3> {
+  Runtime<3, 1, 3> rt;
   void before() {
     rt.add_idle_p();
     rt.add_idle_p();
-    for (int m : {1, 2, 3}) rt.add_sleeping(m);
+    for (int m : {1, 2}) rt.add_sleeping(m);
   }
   void thread(unsigned index) {
     if (index == 0) {
@@ -253,12 +268,9 @@ struct Chain : rl::test_suite<Chain, 4> {
 
 // One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other goes
 // to sleep.
-struct Move : rl::test_suite<Move, 3> {
-  Runtime<3, 2, 2> rt;
-  void before() {
-    rt.queues[0].put(2);
-    rt.add_sleeping(2);
-  }
+struct Move : rl::test_suite<Move, 2> {
+  Runtime<2, 2, 2> rt;
+  void before() { rt.queues[0].put(2); }
   void thread(unsigned index) {
     if (index == 0) {
       if (rt.queues[0].take(2)) {
@@ -268,8 +280,8 @@ struct Move : rl::test_suite<Move, 3> {
 #endif
       }
       rt.leave();
-    } else if (index == 1 || rt.start_asleep(2)) {
-      rt.work_once(static_cast<int>(index));
+    } else {
+      rt.work_once(1);
     }
   }
   void after() { rt.check_word(); }
@@ -277,19 +289,18 @@ struct Move : rl::test_suite<Move, 3> {
 
 // A publisher counts a searcher and then finds that the idle P is gone, for its holder looked again.
 // The other publisher, a plain thread, may have left its goroutine to that searcher.
-struct Transient : rl::test_suite<Transient, 5> {
-  Runtime<5, 2, 2> rt;
+struct Transient : rl::test_suite<Transient, 3> {
+  Runtime<3, 2, 2> rt;
   void before() {
     rt.add_idle_p();
-    for (int m : {3, 4}) rt.add_sleeping(m);
+    rt.sleeping[rt.sleepers++] = 2;
   }
   void thread(unsigned index) {
     if (index <= 1) {
       rt.publish(static_cast<int>(index));
       rt.leave();
-    } else if (index == 2 ? rt.look_again_or_sleep(2, true)
-                          : rt.start_asleep(static_cast<int>(index))) {
-      rt.work(static_cast<int>(index));
+    } else if (rt.look_again_or_sleep(2, true)) {
+      rt.work(2);
     }
   }
   void after() { rt.check_word(); }

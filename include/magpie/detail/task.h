@@ -41,7 +41,9 @@ inline constexpr std::size_t kInlineAlign = 16;
 // std::invalid_argument for bad options.
 [[nodiscard]] Task* make_task(const GoOptions* options);
 inline constexpr std::size_t kRoomOffset = 64;
-inline void* room_of(Task* task) noexcept { return reinterpret_cast<std::byte*>(task) + kRoomOffset; }
+inline void* room_of(Task* task) noexcept {
+  return reinterpret_cast<std::byte*>(task) + kRoomOffset;
+}
 void unmake_task(Task* task) noexcept;  // instead of starting it
 
 void start_task(Task* task, TaskBody body) noexcept;
