@@ -267,10 +267,20 @@ TEST(FloatingPoint, RunKeepsItsCallersRoundingMode) {
 
 thread_local int visits = 0;
 
-// Not inlined: the compiler must not keep the address of a thread_local across a switch.
-[[gnu::noinline, gnu::noipa]] int* my_visits() { return &visits; }
-[[gnu::noinline, gnu::noipa]] void set_errno(int value) { errno = value; }
-[[gnu::noinline, gnu::noipa]] int get_errno() { return errno; }
+// Not inlined, and not merged: the compiler must not keep the address of a thread_local across a switch.
+void forget_addresses() { asm volatile("" ::: "memory"); }
+[[gnu::noinline]] int* my_visits() {
+  forget_addresses();
+  return &visits;
+}
+[[gnu::noinline]] void set_errno(int value) {
+  forget_addresses();
+  errno = value;
+}
+[[gnu::noinline]] int get_errno() {
+  forget_addresses();
+  return errno;
+}
 
 RT_TEST(ThreadLocals, BelongToTheThreadThatAGoroutineRunsOnNow) {
   std::mutex lock;
@@ -546,7 +556,7 @@ RT_TEST(EndOfStack, UnwindersStopCleanlyInFreshParkedInPlaceAndOwnStackGoroutine
 }
 
 // Goes down so many frames of about a kilobyte.
-[[gnu::noinline, gnu::noipa]] int go_down(int frames) {
+[[gnu::noinline]] int go_down(int frames) {
   volatile char ballast[1000];
   ballast[0] = static_cast<char>(frames);
   return frames == 0 ? ballast[0] : go_down(frames - 1) + ballast[0];

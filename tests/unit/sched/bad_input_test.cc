@@ -224,7 +224,10 @@ TEST(WrongTime, PlainThreadsMayStartGoroutinesWhileRuntimesComeAndGo) {
     threads.emplace_back([&] {
       while (!stop) {
         try {
-          go([text = std::string(100, 'x'), big = std::array<char, 200>{}] { (void)text.size(); });
+          go([text = std::string(100, 'x'), big = std::array<char, 200>{}] {
+            (void)text.size();
+            (void)big.size();
+          });
           (void)spawn([text = std::string(100, 'y')] { return text; });
           ++accepted;
         } catch (const std::logic_error&) {
