@@ -156,6 +156,7 @@ TEST(Scheduler, TheGlobalQueueIsLookedAtEvery61stTick) {
         }
       });
     }
+    yield();  // both are in the ring now; the one started last ran first, in a slice that was not its own
     PlainThread outsider([&] {
       go([&] { ran = true; });  // from a plain thread: into the global queue
       published.store(true, std::memory_order_release);
