@@ -17,7 +17,7 @@ class WaitGroup {
   WaitGroup& operator=(const WaitGroup&) = delete;
 
   // Adds n, which may be negative. Never blocks. Wakes the waiters when the count becomes zero; throws
-  // std::logic_error, and changes nothing, if it would fall below zero or pass 2^31 - 1.
+  // std::logic_error, and takes the change back, if it would fall below zero or pass 2^31 - 1.
   void add(std::int64_t n);
 
   // The same as add(-1).

@@ -9,6 +9,7 @@
 #include "sched/find_work.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
+#include "sched/slice.h"
 #include "sched/stack_shortage.h"
 #include "sched/uncaught.h"
 #include "sched/waiter.h"
@@ -282,6 +283,9 @@ void leave_yielding(M* m, G* g, G* next) {
   settle(m);
 }
 
+// A goroutine that only starts and joins others in place gives way too when its slice is over.
+constexpr std::uint64_t kClaimsPerLook = 16;
+
 void run_in_place(G* child) {
   M* m = current_m();
   G* parent = m->current;
@@ -300,6 +304,7 @@ void run_in_place(G* child) {
   child->state.store(GState::ended, base::relaxed);
   m->p->counters.ended.increment();
   m->p->counters.claims.increment();
+  if (m->p->counters.claims.read() % kClaimsPerLook == 0) look_at_slice(*runtime, m->p);
   start_running(m, parent);
   if (!float_control.is_default()) {
     float_control.restore();

@@ -64,6 +64,12 @@ class RunQueue {
     return slot(claimed_first_++).load(base::relaxed);  // relaxed: we wrote it
   }
 
+  // Owner. The one that pop() will return, if it is claimed already, else null; and taking that one.
+  G* upcoming() {
+    return claimed_first_ != claimed_end_ ? slot(claimed_first_).load(base::relaxed) : nullptr;
+  }
+  void take_upcoming() { ++claimed_first_; }
+
   // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.
   NextSlot next;
 

@@ -1,7 +1,8 @@
-// slice.h: a goroutine that starts others without pause gives way to them when its time slice is over.
+// slice.h: a goroutine that starts others without pause, or runs them in place by joining them, gives way when its
+// time slice is over.
 //
-// The clock is looked at once per spill, that is once per about 128 goroutines started. The slice begins at the first
-// spill of a turn. Without this a goroutine that starts a million others would have a million records live at once,
+// The clock is looked at once per spill, that is once per about 128 goroutines started, and once in a few
+// goroutines run in place. The slice begins at the first look of a turn. Without this a goroutine that starts a million others would have a million records live at once,
 // and those it started would wait for it to end.
 #pragma once
 

@@ -45,14 +45,14 @@ Stack* Pool::take() {
 }
 
 Stack* Pool::carve_and_unlock() {
-  if (slabs_.empty() || (slabs_.back().carved + 1) * stack_size_ > slabs_.back().bytes) {
+  if (slabs_.empty() || (slabs_.back().carved + 1) * distance_ > slabs_.back().bytes) {
     if (!add_slab_locked()) {
       lock_.unlock();
       return nullptr;
     }
   }
   Slab& slab = slabs_.back();
-  std::byte* memory = slab.memory + slab.carved++ * stack_size_;
+  std::byte* memory = slab.memory + slab.carved++ * distance_;
   ++carved_;
   lock_.unlock();
   install_guard(memory);
@@ -62,13 +62,13 @@ Stack* Pool::carve_and_unlock() {
 // Under the lock although it maps and allocates: it happens once in hundreds of stacks, and two threads
 // that both found the pool empty should not map twice.
 bool Pool::add_slab_locked() {
-  std::size_t bytes = std::max(kSlabBytes / stack_size_, std::size_t{4}) * stack_size_;
-  for (; bytes >= stack_size_; bytes = bytes / stack_size_ / 2 * stack_size_) {
+  std::size_t bytes = std::max(kSlabBytes / distance_, std::size_t{4}) * distance_;
+  for (; bytes >= distance_; bytes = bytes / distance_ / 2 * distance_) {
     void* memory = base::os().map(nullptr, bytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) continue;
     try {
-      cold_.reserve(carved_ + bytes / stack_size_);
+      cold_.reserve(carved_ + bytes / distance_);
       slabs_.push_back(Slab{static_cast<std::byte*>(memory), bytes, 0});
     } catch (const std::bad_alloc&) {
       munmap(memory, bytes);

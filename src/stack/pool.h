@@ -20,7 +20,8 @@ namespace magpie::stack {
 
 class Pool {
  public:
-  explicit Pool(std::size_t stack_size) : stack_size_(stack_size) {}
+  explicit Pool(std::size_t stack_size)
+      : stack_size_(stack_size), distance_(distance_of(stack_size)) {}
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -60,6 +61,7 @@ class Pool {
 
   // fixed after construction
   const std::size_t stack_size_;
+  const std::size_t distance_;
 
   base::Lock lock_;
   // guarded by lock_

@@ -43,11 +43,11 @@ void check_size(std::size_t size) {
 
 void* Stack::top() const {
   auto* record = reinterpret_cast<std::byte*>(const_cast<Stack*>(this));
-  // Stacks of a slab follow each other at this distance, so neighbours get neighbouring colours.
-  std::size_t distance = guard_bytes() + usable() + kRecordBytes;
-  std::size_t colour = reinterpret_cast<std::uintptr_t>(low) / distance % kColours;
+  std::size_t colour = reinterpret_cast<std::uintptr_t>(low) / distance_of(size()) % kColours;
   return record - colour * kColourStep;
 }
+
+std::size_t distance_of(std::size_t size) { return size + page_size(); }
 
 std::size_t Stack::size() const { return guard_bytes() + usable() + kRecordBytes; }
 

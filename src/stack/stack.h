@@ -42,6 +42,10 @@ inline constexpr std::size_t kColourStep = 64;
 
 std::size_t page_size();
 
+// How far apart the stacks of a slab lie: a page more than their size. At a power of two the first pages of all
+// stacks would fall into the same few sets of the processor's page-table cache.
+std::size_t distance_of(std::size_t size);
+
 // The smallest stack: its guard, and 16 KiB to run on, the record included. 32 KiB with pages of 4 KiB.
 std::size_t minimum_size();
 

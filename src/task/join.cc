@@ -39,8 +39,9 @@ bool claim_and_run(M* m, G* g) {
 
 void wait_as_goroutine(M* m, G* g) {
   if (g->join.is_done()) return;
-  // Else one that only joins in place would never let the world stop.
-  if (runtime->world.stopping()) {
+  // Else one that only joins in place would never let the world stop, or others run.
+  if (runtime->world.stopping() || m->p->slice_over) [[unlikely]] {
+    m->p->slice_over = false;
     yield();
     m = current_m();
   }
