@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -42,8 +43,15 @@ struct Options {
 };
 
 namespace detail {
+// What a result is kept in until run() returns it.
+template <class R>
+using ResultOf =
+    std::conditional_t<std::is_void_v<R>, char,
+                       std::conditional_t<std::is_reference_v<R>,
+                                          std::reference_wrapper<std::remove_reference_t<R>>, R>>;
+
 void run_main(const Options& options, void (*body)(void*), void* argument);
-}
+}  // namespace detail
 
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from it leaves run().
 // Blocks the calling thread, which becomes one of the runtime's. Other goroutines that are left when main returns
@@ -56,7 +64,7 @@ auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
   struct Call {
     F&& main;
     std::exception_ptr error{};
-    std::optional<std::conditional_t<std::is_void_v<Result>, char, Result>> result{};
+    std::optional<detail::ResultOf<Result>> result{};
   } call{std::forward<F>(main)};
   detail::run_main(
       options,
@@ -74,7 +82,11 @@ auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
       },
       &call);
   if (call.error) std::rethrow_exception(std::move(call.error));
-  if constexpr (!std::is_void_v<Result>) return std::move(*call.result);
+  if constexpr (std::is_reference_v<Result>) {
+    return static_cast<Result>(call.result->get());
+  } else if constexpr (!std::is_void_v<Result>) {
+    return std::move(*call.result);
+  }
 }
 
 template <class F>

@@ -23,7 +23,7 @@ constexpr std::uint32_t kLongestStreak = 64;
 
 constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
 constexpr std::uint32_t kSpinMost = 64;
-constexpr int kPausesPerRound = 16;
+constexpr int kPausesPerRound = 32;
 
 inline G* own_turn(P* p, G* g) {
   p->runnext_streak = 0;
@@ -180,7 +180,8 @@ bool loop_is_wanted(M* m) {
 // no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;
-  bool plain = !runtime->world.stopping() && p->ticks_to_global != 0 && p->queue.next.peek() == nullptr;
+  bool plain =
+      !runtime->world.stopping() && p->ticks_to_global != 0 && p->queue.next.peek() == nullptr;
   if (plain) {
     G* g = p->queue.upcoming();
     if (g != nullptr && !g->joinable) {

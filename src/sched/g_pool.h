@@ -72,7 +72,7 @@ class GCache {
   G* take(GPool& pool) {
     if (count_ == 0) count_ = pool.take({free_.data(), kBatch});
     G* g = free_[--count_];
-    if (count_ >= 2) prefetch(free_[count_ - 2]);
+    if (count_ >= 4) prefetch(free_[count_ - 4]);
     return g;
   }
 

@@ -52,7 +52,7 @@ class RunQueue {
   // Appends. False when the ring is full: the caller owes g to the global queue, see spill.
   [[nodiscard]] bool push(G* g) {
     std::uint64_t tail = tail_.load(base::relaxed);  // relaxed: only we write it
-    if (tail - oldest_slot_in_use() >= kSlots) return false;
+    if (tail - known_free_ >= kSlots && !find_room(tail)) return false;
     slot(tail).store(g, base::relaxed);
     tail_.store(tail + 1, base::release);  // [run-queue] with steal_half's acquire
     return true;
@@ -138,10 +138,11 @@ class RunQueue {
  private:
   base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
 
-  std::uint64_t oldest_slot_in_use() const {
-    if (claimed_first_ != claimed_end_) return claimed_first_;
-    return head_.load(
-        base::acquire);  // [run-queue] with the takers' release: what is below is ours again
+  // Slots below known_free_ are free. The line of head_ is the thieves': look at it only when the ring seems full.
+  bool find_room(std::uint64_t tail) {
+    // [run-queue] acquire, with the takers' release: what is below head_ is ours again
+    known_free_ = claimed_first_ != claimed_end_ ? claimed_first_ : head_.load(base::acquire);
+    return tail - known_free_ < kSlots;
   }
 
   bool claim_some() {
@@ -165,6 +166,7 @@ class RunQueue {
   }
 
   // owner only
+  std::uint64_t known_free_ = 0;
   std::uint64_t claimed_first_ = 0;
   std::uint64_t claimed_end_ = 0;
 
