@@ -156,7 +156,7 @@ TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
     support::MapFaults refuse_all;
     give(pool, stack);
     EXPECT_EQ(pool.take(), stack);  // what there is can still be used
-    const std::size_t left_in_slab = (std::size_t{64} << 20) / kSize - 1;
+    const std::size_t left_in_slab = (std::size_t{64} << 20) / distance_of(kSize) - 1;
     take(pool, left_in_slab);
     EXPECT_EQ(pool.take(), nullptr);
     EXPECT_EQ(pool.usage().stacks, left_in_slab + 1);
