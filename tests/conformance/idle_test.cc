@@ -48,6 +48,7 @@ std::map<int, std::uint64_t> switches_of(const std::set<int>& threads) {
 // Parks a hundred goroutines and main, then looks at the runtime's threads for two seconds. A sanitizer's own threads are there
 // before run() and do not count, nor does the thread that looks.
 bool stays_asleep(int procs) {
+  std::thread([] {}).join();  // ThreadSanitizer starts its own thread with the first one
   const std::set<int> not_ours = threads_of_the_process();
   const int caller = my_thread_id();
   WaitGroup finish;
