@@ -49,9 +49,10 @@ void yield() {
   G* g = m->current;
   G* next = next_at_hand(m);
   if (next == nullptr && !loop_is_wanted(m)) {
-    next = runtime->global.pop();
-    if (next != nullptr && !admit(m, next)) next = nullptr;
-    if (next == nullptr) return;  // nobody else is ready here
+    do {
+      next = runtime->global.pop();
+      if (next == nullptr) return;  // nobody else is ready here
+    } while (!admit(m, next));
   }
   g->move(GState::running, GState::runnable);
   leave_yielding(m, g, next);

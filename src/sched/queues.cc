@@ -19,6 +19,22 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
 
 }  // namespace
 
+namespace {
+
+// Joiners leave entries in the global queue too. A goroutine that only starts and joins others never empties it, so it
+// sweeps the front when it adds to the end: a few entries, and on while all of them are useless.
+void sweep_global(Runtime& rt, M* m) {
+  G* front[8];
+  for (;;) {
+    std::size_t taken = rt.global.pop_share(1, front);
+    std::size_t kept = sweep(m, front, taken);
+    if (kept != 0) rt.global.push_front({front, kept});
+    if (kept != 0 || taken == 0) return;
+  }
+}
+
+}  // namespace
+
 // A ring full of entries that joiners left behind is just swept.
 void spill(Runtime& rt, M* m, G* g) {
   P* p = m->p;
@@ -29,6 +45,7 @@ void spill(Runtime& rt, M* m, G* g) {
     std::size_t count = sweep(m, batch, taken);
     if (count != 0) {
       batch[count] = g;
+      if (g->joinable) sweep_global(rt, m);
       rt.global.push({batch, count + 1});
       p->counters.overflows.increment();
       p->counters.spilled.add(count + 1);
