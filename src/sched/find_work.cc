@@ -58,7 +58,11 @@ inline G* own_turn(P* p, G* g) {
     p->counters.inherited.increment();
     return g;
   }
-  if (G* g = p->queue.pop()) return own_turn(p, g);
+  if (G* g = p->queue.pop()) {
+    // Its record was most likely written by another core: fetch that of the next one meanwhile.
+    if (G* soon = p->queue.upcoming()) prefetch(soon);
+    return own_turn(p, g);
+  }
   return nullptr;
 }
 

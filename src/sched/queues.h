@@ -12,7 +12,7 @@ namespace magpie::sched {
 
 // After putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
 // `m` is the caller's M; null: a plain thread.
-inline void wake_searcher(Runtime& rt, M* m) {
+[[gnu::always_inline]] inline void wake_searcher(Runtime& rt, M* m) {
   if (rt.search.owes_a_searcher()) [[unlikely]]
     start_searcher(rt, m);
 }
@@ -21,13 +21,13 @@ inline void wake_searcher(Runtime& rt, M* m) {
 void spill(Runtime& rt, M* m, G* g);
 
 // Puts g at the end of the P's ring. The caller owes a wake_searcher().
-inline void put_last(Runtime& rt, M* m, G* g) {
+[[gnu::always_inline]] inline void put_last(Runtime& rt, M* m, G* g) {
   if (!m->p->queue.push(g)) [[unlikely]]
     spill(rt, m, g);
 }
 
 // Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.
-inline void put_next(Runtime& rt, M* m, G* g) {
+[[gnu::always_inline]] inline void put_next(Runtime& rt, M* m, G* g) {
   if (G* displaced = m->p->queue.next.put(g)) put_last(rt, m, displaced);
   wake_searcher(rt, m);
 }
