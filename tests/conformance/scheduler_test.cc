@@ -6,30 +6,18 @@
 #include <numeric>
 #include <vector>
 
+#include "support/baton.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
 
 namespace magpie {
 namespace {
 
+using support::Baton;
 using support::eventually;
 using support::PlainThread;
 
 void at_one_proc(void (*body)()) { run(Options{.procs = 1}, body); }
-
-// Passes a turn between two goroutines: give() in one, take() in the other.
-class Baton {
- public:
-  Baton() { turn_.add(1); }
-  void give() { turn_.done(); }
-  void take() {
-    turn_.wait();
-    turn_.add(1);
-  }
-
- private:
-  WaitGroup turn_;
-};
 
 TEST(Scheduler, TheGoroutineStartedLastRunsFirstThenTheOthersInOrder) {
   at_one_proc([] {

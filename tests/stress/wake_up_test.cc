@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "support/baton.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
 #include "support/test_length.h"
@@ -16,22 +17,9 @@
 namespace magpie {
 namespace {
 
+using support::Baton;
 using support::PlainThread;
 using support::scaled;
-
-// Passes a turn between two sides: give() on one, take() on the other.
-class Baton {
- public:
-  Baton() { turn_.add(1); }
-  void give() { turn_.done(); }
-  void take() {
-    turn_.wait();
-    turn_.add(1);
-  }
-
- private:
-  WaitGroup turn_;
-};
 
 struct Pair {
   Baton to_consumer, to_producer;
