@@ -16,8 +16,7 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::uint32_t kGlobalEvery =
-    61;  // prime, so that it does not fall in step with the program
+constexpr std::uint32_t kGlobalEvery = 61;  // prime: does not fall in step with the program
 // A pair that wakes each other through runnext gives way to the ring after so many turns.
 constexpr std::uint32_t kLongestStreak = 64;
 
@@ -86,7 +85,7 @@ bool work_is_visible(Runtime& rt) {
 }
 
 // A sleeping CPU takes tens of microseconds to wake, a searching one a tenth. So search on for about as long as it
-// has paid before; a thread that found nothing the last times sleeps at once.
+// has paid before; a thread that found nothing the last times sleeps after a few rounds.
 bool search_on(Runtime& rt, M* m) {
   for (std::uint32_t round = 0; round < m->spin_budget; ++round) {
     for (int i = 0; i < kPausesPerRound; ++i) base::cpu_relax();

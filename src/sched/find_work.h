@@ -6,8 +6,8 @@
 //   3. runnext, if its streak allows   7. search on for a while if that has paid lately
 //   4. own ring                        8. give the P up, look at everything once more, sleep
 //
-// The first four are at hand (next_at_hand): a goroutine that blocks tries them on its own stack before it leaves, and
-// switches straight to what it finds.
+// The first four are at hand (next_at_hand): a goroutine that blocks tries them on its own stack before it
+// leaves, and switches straight to what it finds.
 #pragma once
 
 #include "sched/m.h"

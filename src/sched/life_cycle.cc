@@ -1,10 +1,11 @@
 // life_cycle.cc: run() begins and ends.
 //
-// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world when it returns: every M
-// then leaves its loop at its next look, and its thread ends; the first M's thread returns from here. What is left
-// are goroutines that never ran, whose closures are destroyed, and goroutines that are parked, whose stacks are unmapped as they are.
-// exit() in a goroutine is an ordinary call: handlers run on the goroutine's stack while the other threads go on until the process ends;
-// the runtime has no static destructors.
+// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world when it
+// returns: every M then leaves its loop at its next look, and its thread ends; the first M's thread returns
+// from here. What is left are goroutines that never ran, whose closures are destroyed, and goroutines that
+// are parked, whose stacks are unmapped as they are. exit() in a goroutine is an ordinary call: handlers
+// run on the goroutine's stack while the other threads go on until the process ends; the runtime has no
+// static destructors.
 #include <algorithm>
 #include <mutex>
 #include <span>

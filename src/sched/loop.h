@@ -21,7 +21,8 @@ namespace magpie::sched {
 
 struct Runtime;
 
-// Leaves the running goroutine g, which must not be published before `commit` says so, for `next` (null: for whatever the loop finds). Returns when g is resumed, on the M that it returns.
+// Leaves the running goroutine g, which must not be published before `commit` says so, for `next` (null: for
+// whatever the loop finds). Returns when g is resumed, on the M that it returns.
 M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument);
 
 // The same for a goroutine that yields: it goes to the end of the ring.

@@ -1,8 +1,8 @@
 // m.h: an M, an OS thread of the runtime.
 //
-// An M always runs on some stack: a goroutine's, a pooled one on which the loop searches and calls fresh goroutines, or, before
-// its first and after its last, the one the thread was born with. While a goroutine runs, its M holds a
-// spare stack, so that blocking never has to allocate: the loop goes on on the spare.
+// An M always runs on some stack: a goroutine's, a pooled one on which the loop searches and calls fresh
+// goroutines, or, before its first and after its last, the one the thread was born with. While a goroutine runs,
+// its M holds a spare stack, so that blocking never has to allocate: the loop goes on on the spare.
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,8 @@ namespace magpie::sched {
 struct M;
 
 // A goroutine's step after its registers are saved: tells the world that it waits. Runs on another stack, maybe
-// while a waker resumes the goroutine already; m is the M it left. False: it need not wait, it becomes runnable at once.
+// while a waker resumes the goroutine already; m is the M it left. False: it need not wait, it becomes runnable
+// at once.
 using Commit = bool (*)(M* m, G* g, void* argument);
 
 struct M {

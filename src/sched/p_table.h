@@ -1,7 +1,8 @@
 // p_table.h: all the Ps. Those in use come first; unused ones stay for their counters.
 //
-// The table grows and the number in use changes only while the world is stopped. But threads without a P look at it too
-// (a last look before sleeping, statistics), so a grown table is a new array; old ones live as long as the runtime.
+// The table grows and the number in use changes only while the world is stopped. But threads without a P
+// look at it too (a last look before sleeping, statistics), so a grown table is a new array; old ones live
+// as long as the runtime.
 #pragma once
 
 #include <cstddef>

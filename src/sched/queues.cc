@@ -17,8 +17,9 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
   return kept;
 }
 
-// Joiners leave entries in the global queue too. A goroutine that only starts and joins others never empties it, so it
-// sweeps the front when it adds to the end: a few entries, and on while all of them are useless.
+// Joiners leave entries in the global queue too. A goroutine that only starts and joins others never
+// empties it, so it sweeps the front when it adds to the end: a few entries, and on while all of them are
+// useless.
 void sweep_global(Runtime& rt, M* m) {
   G* front[8];
   for (;;) {

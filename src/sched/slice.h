@@ -2,8 +2,9 @@
 // time slice is over.
 //
 // The clock is looked at once per spill, that is once per about 128 goroutines started, and once in a few
-// goroutines run in place. The slice begins at the first look of a turn. Without this a goroutine that starts a million others would have a million records live at once,
-// and those it started would wait for it to end.
+// goroutines run in place. The slice begins at the first look of a turn. Without this a goroutine that
+// starts a million others would have a million records live at once, and those it started would wait for it
+// to end.
 #pragma once
 
 #include "base/clock.h"

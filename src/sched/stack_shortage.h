@@ -1,9 +1,9 @@
 // stack_shortage.h: a fresh goroutine cannot start because the system gives no memory for a stack.
 //
-// Nothing is lost: it goes back to the global queue and is tried again, for goroutines that end give their stacks back. Said
-// once on stderr. A thread that meets nothing but such goroutines pauses between its tries. The program is
-// ended, with what to do about it, when for a while nothing but them was met, and no goroutine runs or could, nor has a
-// plain thread ever used the runtime, which might wake one.
+// Nothing is lost: it goes back to the global queue and is tried again, for goroutines that end give their
+// stacks back. Said once on stderr. A thread that meets nothing but such goroutines pauses between its
+// tries. The program is ended, with what to do about it, when for a while nothing but them was met, and no
+// goroutine runs or could, nor has a plain thread ever used the runtime, which might wake one.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
 // join.cc: waiting for a goroutine, or running it instead of waiting.
 //
-// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own stack. Fork-join
-// code then runs depth first, with hardly a switch, where first-in-first-out order would expand it breadth first into millions of parked
-// parents. Only while half of the joiner's stack is left, so that chains of joins do not overflow, and only for
-// goroutines that asked for no stack of their own. Protocols [join] and [claim]: sched/join.h.
+// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own stack.
+// Fork-join code then runs depth first, with hardly a switch, where first-in-first-out order would expand
+// it breadth first into millions of parked parents. Only while half of the joiner's stack is left, so that
+// chains of joins do not overflow, and only for goroutines that asked for no stack of their own. Protocols
+// [join] and [claim]: sched/join.h.
 #include <magpie/detail/task.h>
 #include <magpie/runtime.h>
 
