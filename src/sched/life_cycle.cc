@@ -51,6 +51,9 @@ Options checked(const Options& options) {
     throw std::invalid_argument("magpie: Options::max_threads is " +
                                 std::to_string(options.max_threads) + "; at least 1 is needed");
   }
+  if (options.time_slice.count() < 1) {
+    throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
+  }
   return options;
 }
 

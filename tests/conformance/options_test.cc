@@ -1,0 +1,105 @@
+// options_test.cc: what the fields of Options promise.
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/fence.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+int cpus_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  return CPU_COUNT(&set);
+}
+
+// Starts goroutines until `enough` of them have run, or `most` were started; returns how many had run.
+long started_without_pause(long enough, long most) {
+  std::atomic<long> ran{0};
+  WaitGroup all;
+  for (long i = 0; i < most && ran.load() < enough; ++i) all.go([&ran] { ++ran; });
+  long seen = ran.load();
+  all.wait();
+  return seen;
+}
+
+TEST(Options, ASpawnerGivesWayToThoseItStartedWhenItsTimeSliceIsOver) {
+  run(Options{.procs = 1, .time_slice = std::chrono::microseconds(100)},
+      [] { EXPECT_GE(started_without_pause(1, 50'000'000), 1); });
+}
+
+TEST(Options, WithoutPreemptASpawnerIsNotInterrupted) {
+  run(Options{.procs = 1, .time_slice = std::chrono::microseconds(1), .preempt = false},
+      [] { EXPECT_EQ(started_without_pause(1, 20'000), 0); });
+}
+
+TEST(Options, AGoroutineThatOnlyJoinsInPlaceGivesWayToo) {
+  run(Options{.procs = 1, .time_slice = std::chrono::microseconds(100)}, [] {
+    std::atomic<bool> other_ran{false};
+    go([&other_ran] { other_ran = true; });
+    go([] {});  // takes the next slot, so that the one above waits in the ring
+    for (long i = 0; i < 50'000'000 && !other_ran.load(); ++i) spawn([] {}).join();
+    EXPECT_TRUE(other_ran.load());
+  });
+}
+
+TEST(Options, PinBindsEachThreadToOneCpuAndGivesTheCallerItsOwnBack) {
+  const int before = cpus_of_this_thread();
+  run(Options{.procs = 2, .pin = true}, [] {
+    WaitGroup all;
+    for (int i = 0; i < 100; ++i) {
+      all.go([] {
+        yield();
+        EXPECT_EQ(cpus_of_this_thread(), 1);
+      });
+    }
+    all.wait();
+  });
+  EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+TEST(Options, ATimeSliceBelowAMicrosecondIsRefused) {
+  EXPECT_THROW(run(Options{.time_slice = std::chrono::microseconds(0)}, [] {}),
+               std::invalid_argument);
+}
+
+// A plain thread that is there hides a deadlock: it might wake somebody, and here it does.
+TEST(Options, AnotherThreadOfTheProcessKeepsADeadlockFromBeingReported) {
+  WaitGroup done;
+  done.add(1);
+  std::atomic<bool> waiting{false};
+  std::thread waker([&] {
+    while (!waiting.load()) std::this_thread::yield();
+    EXPECT_TRUE(support::eventually([] { return stats().idle_procs == 2; }));
+    done.done();
+  });
+  run(Options{.procs = 2}, [&] {
+    waiting = true;
+    done.wait();
+  });
+  waker.join();
+}
+
+// As on a kernel that has none. Last, for it holds for the rest of the process.
+TEST(OptionsWithoutMembarrier, WakeUpsAndTheNextSlotWorkWithRealFences) {
+  base::forbid_membarrier();
+  for (const int procs : {1, 2, 8}) {
+    run(Options{.procs = procs}, [] {
+      for (int round = 0; round < 200; ++round) {
+        WaitGroup all;
+        for (int i = 0; i < 50; ++i) all.go([] { spawn([] { yield(); }).join(); });
+        all.wait();
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace magpie
