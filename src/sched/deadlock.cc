@@ -49,8 +49,9 @@ bool may_be_deadlock(Runtime& rt) {
          view.idle == rt.ps.count() && rt.global.empty() && !outsiders_came();
 }
 
-void handle_deadlock(Runtime& rt) {
-  if (count_process_threads() != rt.threads.count()) return;
+bool has_other_threads(Runtime& rt) { return count_process_threads() != rt.threads.count(); }
+
+void report_deadlock(Runtime& rt) {
   if (rt.deadlock_reported.exchange(true, base::relaxed)) return;
   base::warn("all goroutines are asleep - deadlock!");
   print_goroutines(rt);

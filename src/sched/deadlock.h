@@ -10,10 +10,14 @@ namespace magpie::sched {
 
 struct Runtime;
 
-// Call before sleeping, with the lists' lock held: could this be a deadlock, as far as the scheduler can tell?
+// With the lists' lock held: as far as the scheduler can tell, can nobody run?
 [[nodiscard]] bool may_be_deadlock(Runtime& rt);
 
-// Call without the lock when it may be: looks at the process's threads and acts on Options::on_deadlock.
-void handle_deadlock(Runtime& rt);
+// Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again after: a thread
+// that woke somebody and ended in between is no longer there, but has been seen to come.
+[[nodiscard]] bool has_other_threads(Runtime& rt);
+
+// Acts on Options::on_deadlock.
+void report_deadlock(Runtime& rt);
 
 }  // namespace magpie::sched

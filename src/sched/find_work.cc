@@ -134,9 +134,13 @@ bool get_up(Runtime& rt, M* m) {
   return true;
 }
 
-bool looks_like_deadlock(Runtime& rt) {
+bool nobody_can_run(Runtime& rt) {
   std::lock_guard hold(rt.idle.lock());
   return may_be_deadlock(rt);
+}
+
+bool is_deadlock(Runtime& rt) {
+  return nobody_can_run(rt) && !has_other_threads(rt) && nobody_can_run(rt);
 }
 
 // Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
@@ -145,8 +149,8 @@ bool rest(Runtime& rt, M* m) {
   rt.search.before_second_look();
   if (work_is_visible(rt)) {
     if (get_up(rt, m)) return true;
-  } else if (looks_like_deadlock(rt)) [[unlikely]] {
-    handle_deadlock(rt);
+  } else if (is_deadlock(rt)) [[unlikely]] {
+    report_deadlock(rt);
   }
   return sleep_until_handed_a_p(rt, m);
 }

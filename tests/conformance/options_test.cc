@@ -87,6 +87,20 @@ TEST(Options, AnotherThreadOfTheProcessKeepsADeadlockFromBeingReported) {
   waker.join();
 }
 
+// It may be gone before the last thread of the runtime, about to sleep, counts the threads of the process.
+TEST(Options, AThreadThatWokeSomebodyAndEndedLeavesNoDeadlockBehind) {
+  for (int round = 0; round < 300; ++round) {
+    WaitGroup done;
+    done.add(1);
+    std::thread waker;
+    run(Options{.procs = 1}, [&] {
+      waker = std::thread([&done] { done.done(); });
+      done.wait();
+    });
+    waker.join();
+  }
+}
+
 // As on a kernel that has none. Last, for it holds for the rest of the process.
 TEST(OptionsWithoutMembarrier, WakeUpsAndTheNextSlotWorkWithRealFences) {
   base::forbid_membarrier();
