@@ -88,16 +88,16 @@ TEST(Options, AnotherThreadOfTheProcessKeepsADeadlockFromBeingReported) {
 }
 
 // It may be gone before the last thread of the runtime, about to sleep, counts the threads of the process.
-TEST(Options, AThreadThatWokeSomebodyAndEndedLeavesNoDeadlockBehind) {
+TEST(Options, ThreadsThatWokeSomebodyAndEndedLeaveNoDeadlockBehind) {
   for (int round = 0; round < 300; ++round) {
     WaitGroup done;
-    done.add(1);
-    std::thread waker;
-    run(Options{.procs = 1}, [&] {
-      waker = std::thread([&done] { done.done(); });
+    done.add(3);
+    std::thread wakers[3];
+    run(Options{.procs = 8}, [&] {
+      for (auto& waker : wakers) waker = std::thread([&done] { done.done(); });
       done.wait();
     });
-    waker.join();
+    for (auto& waker : wakers) waker.join();
   }
 }
 
