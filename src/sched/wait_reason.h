@@ -7,8 +7,21 @@ namespace magpie::sched {
 
 enum class WaitReason : std::uint8_t {
   none,
-  join,        // JoinHandle::join
-  wait_group,  // WaitGroup::wait
+  join,              // JoinHandle::join
+  wait_group,        // WaitGroup::wait
+  sleep,             // sleep_for, sleep_until
+  chan_send,         // Chan::send
+  chan_receive,      // Chan::recv
+  nil_chan_send,     // on the nil channel: for ever
+  nil_chan_receive,  //
+  select,            // select, Selector::select
+  select_no_cases,   // without a case that could ever run: for ever
+  mutex,             // Mutex::lock
+  rw_mutex_read,     // RWMutex::lock_shared
+  rw_mutex_write,    // RWMutex::lock
+  cond_var,          // CondVar::wait
+  semaphore,         // Semaphore::acquire
+  once,              // Once::call, while another goroutine calls
 };
 
 inline const char* text(WaitReason reason) {
@@ -19,6 +32,32 @@ inline const char* text(WaitReason reason) {
       return "join";
     case WaitReason::wait_group:
       return "WaitGroup wait";
+    case WaitReason::sleep:
+      return "sleep";
+    case WaitReason::chan_send:
+      return "chan send";
+    case WaitReason::chan_receive:
+      return "chan receive";
+    case WaitReason::nil_chan_send:
+      return "chan send (nil chan)";
+    case WaitReason::nil_chan_receive:
+      return "chan receive (nil chan)";
+    case WaitReason::select:
+      return "select";
+    case WaitReason::select_no_cases:
+      return "select (no cases)";
+    case WaitReason::mutex:
+      return "Mutex lock";
+    case WaitReason::rw_mutex_read:
+      return "RWMutex lock_shared";
+    case WaitReason::rw_mutex_write:
+      return "RWMutex lock";
+    case WaitReason::cond_var:
+      return "CondVar wait";
+    case WaitReason::semaphore:
+      return "Semaphore acquire";
+    case WaitReason::once:
+      return "Once call";
   }
   return "unknown";
 }

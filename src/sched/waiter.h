@@ -1,10 +1,16 @@
 // waiter.h: one waiting goroutine or plain thread. Lives on the waiter's stack.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "base/event.h"
 #include "sched/g.h"
 
 namespace magpie::sched {
+
+// A deadline that never comes.
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 class Waiter {
  public:
@@ -14,6 +20,14 @@ class Waiter {
   // Blocks. `commit` runs once the waiter can be woken: it tells others of this record, unlocks what guards it, and
   // returns false if there is nothing to wait for any more.
   void wait(WaitReason reason, bool (*commit)(Waiter& self, void* argument), void* argument);
+
+  // The same, but no longer than until `deadline_ns` (base::now_ns; kNever: without end). True: woken; false: time was
+  // up. `commit` must not return false here. `withdraw` runs when time is up, on another stack or thread and perhaps
+  // before commit has ended: it takes the record back from whoever was told, and may take locks that commit releases.
+  // It returns true if nobody has woken, or will wake, the waiter: then wait_until returns false.
+  [[nodiscard]] bool wait_until(std::int64_t deadline_ns, WaitReason reason,
+                                bool (*commit)(Waiter& self, void* argument),
+                                bool (*withdraw)(Waiter& self, void* argument), void* argument);
 
   // By whoever was told, once: the waiter goes on. The record may be gone when it returns.
   void wake();
