@@ -6,3 +6,4 @@
 #include <magpie/local.h>
 #include <magpie/runtime.h>
 #include <magpie/sync.h>
+#include <magpie/time.h>

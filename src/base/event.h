@@ -3,6 +3,7 @@
 //            set                    wait
 //   0 CLEAR -----> 1 SET ----------------> CLEAR, returns at once
 //   0 CLEAR --wait--> 2 SLEEPING --set--> SET, wakes the sleeper
+//                       2 SLEEPING --time is up--> CLEAR
 //
 // Sides   wait: one thread, the owner.  set: anyone; a second set before the wait changes nothing.
 // Orders  set releases, wait acquires: what was written before set() is seen after wait().
@@ -12,7 +13,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
+#include "base/clock.h"
 #include "base/futex.h"
 
 namespace magpie::base {
@@ -24,17 +27,26 @@ class Event {
   }
 
   void wait() {
-    while (!sleep_once()) {
+    while (!sleep_once(kNever)) {
     }
+  }
+
+  // False: the time (base::now_ns) has come and the event was not set.
+  [[nodiscard]] bool wait_until(std::int64_t deadline_ns) {
+    while (!sleep_once(deadline_ns)) {
+      if (now_ns() >= deadline_ns) return !withdraw();
+    }
+    return true;
   }
 
   bool is_set() const { return word_.load(std::memory_order_acquire) == kSet; }
 
  private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kClear = 0, kSet = 1, kSleeping = 2;
 
   // True when the event was set and is now clear again.
-  bool sleep_once() {
+  bool sleep_once(std::int64_t deadline_ns) {
     std::uint32_t expected = kSet;
     if (word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire)) return true;
     if (expected == kClear &&
@@ -42,10 +54,17 @@ class Event {
       word_.store(kClear, std::memory_order_relaxed);  // only set() could interfere: it is set
       return true;
     }
-    futex_wait(word_, kSleeping);
+    if (deadline_ns == kNever) {
+      futex_wait(word_, kSleeping);
+    } else {
+      futex_wait_until(word_, kSleeping, deadline_ns);
+    }
     expected = kSet;
     return word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire);
   }
+
+  // After a sleep. False: it was set after all, and is clear now.
+  bool withdraw() { return word_.exchange(kClear, std::memory_order_acquire) != kSet; }
 
   std::atomic<std::uint32_t> word_{kClear};
 };

@@ -1,4 +1,4 @@
-// futex.h: the two kernel calls under Lock and Event.
+// futex.h: the kernel calls under Lock and Event.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,10 @@ namespace magpie::base {
 
 // Sleeps while *word == expected; may return early for no reason.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected);
+
+// The same, at the latest until `deadline_ns` of the monotonic clock.
+void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                      std::int64_t deadline_ns);
 
 // Wakes up to `count` sleepers. The word may already be freed memory: a stray wake-up harms nobody.
 void futex_wake(const std::atomic<std::uint32_t>& word, int count);

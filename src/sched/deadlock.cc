@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "sched/runtime.h"
+#include "sched/timers.h"
 
 namespace magpie::sched {
 namespace {
@@ -49,7 +50,8 @@ void print_goroutines(Runtime& rt) {
 bool may_be_deadlock(Runtime& rt) {
   Search::View view = rt.search.view();
   return rt.options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
-         view.idle == rt.ps.count() && rt.global.empty() && !outsiders_came();
+         view.idle == rt.ps.count() && rt.global.empty() && earliest_timer_ns(rt) == kNever &&
+         !outsiders_came();
 }
 
 bool has_other_threads(Runtime& rt) { return count_process_threads() != rt.threads.count(); }

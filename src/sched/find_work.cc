@@ -11,6 +11,7 @@
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/steal.h"
+#include "sched/timers.h"
 #include "sched/wake.h"
 
 namespace magpie::sched {
@@ -78,6 +79,8 @@ G* take_global_share(Runtime& rt, M* m) {
 
 bool work_is_visible(Runtime& rt) {
   if (!rt.global.empty()) return true;
+  std::int64_t earliest = earliest_timer_ns(rt);
+  if (earliest != kNever && earliest <= base::now_ns()) return true;
   for (P* p : rt.ps.in_use()) {
     if (!p->queue.looks_empty()) return true;
   }
@@ -146,11 +149,20 @@ bool is_deadlock(Runtime& rt) {
 // Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
 bool rest(Runtime& rt, M* m) {
   if (!lie_down(rt, m)) return true;
-  rt.search.before_second_look();
-  if (work_is_visible(rt)) {
-    if (get_up(rt, m)) return true;
-  } else if (is_deadlock(rt)) [[unlikely]] {
-    report_deadlock(rt);
+  m->watch_owed_ns = kNever;  // [watch] it looks at all timers now
+  while (true) {
+    rt.search.before_second_look();
+    if (work_is_visible(rt)) {
+      if (get_up(rt, m)) return true;
+      break;  // it was handed a P, or all Ps are held: their holders look at the timers
+    }
+    std::int64_t next = earliest_timer_ns(rt);
+    if (next == kNever && is_deadlock(rt)) [[unlikely]]
+      report_deadlock(rt);
+    if (next == kNever || !rt.watch.take(next)) break;
+    bool handed = m->wake_up.wait_until(next);
+    rt.watch.leave(next);
+    if (handed) return go_on_as_handed(rt, m);
   }
   return sleep_until_handed_a_p(rt, m);
 }
@@ -162,6 +174,7 @@ G* search(Runtime& rt, M* m) {
   }
   m->p->counters.spins.increment();
   do {
+    if (G* g = fire_others(rt, m)) return own_turn(m->p, g);
     if (G* g = steal(rt, m)) return own_turn(m->p, g);
   } while (search_on(rt, m) && !rt.world.stopping() && rt.global.empty());
   return nullptr;
@@ -171,7 +184,8 @@ G* search(Runtime& rt, M* m) {
 
 bool loop_is_wanted(M* m) {
   Runtime& rt = *runtime;
-  return rt.world.stopping() || (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt));
+  return rt.world.stopping() || (has_timers(m->p) && own_timers_are_due(m->p)) ||
+         (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt));
 }
 
 [[gnu::noinline]] static G* next_at_hand_after_all(M* m) {
@@ -187,8 +201,8 @@ bool loop_is_wanted(M* m) {
 // no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;
-  bool plain =
-      !runtime->world.stopping() && p->ticks_to_global != 0 && p->queue.next.peek() == nullptr;
+  bool plain = !runtime->world.stopping() && p->ticks_to_global != 0 &&
+               p->queue.next.peek() == nullptr && !has_timers(p);
   if (plain) {
     G* g = p->queue.upcoming();
     if (g != nullptr && !g->joinable) {
@@ -205,7 +219,12 @@ G* find_work(M* m) {
     if (rt.world.stopping() && !rt.world.leave(rt, m)) return nullptr;
     if (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt)) [[unlikely]]
       refresh_procs(rt, m);
-    G* g = take_at_hand(rt, m);
+    G* g = fire_own(rt, m);
+    if (g != nullptr) {
+      own_turn(m->p, g);
+    } else {
+      g = take_at_hand(rt, m);
+    }
     if (g == nullptr) g = take_global_share(rt, m);
     if (g == nullptr) {
       std::int64_t since = base::now_ns();

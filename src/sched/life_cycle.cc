@@ -24,6 +24,7 @@
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/spawn.h"
+#include "sched/timers.h"
 #include "sched/waiter.h"
 #include "stack/guard.h"
 
@@ -134,6 +135,7 @@ void run_with(Runtime& rt, Main main) {
   run_loop(m);
   close_to_outsiders();
   rt.threads.join_all();
+  drop_timers(rt);
   end_m(m);
 }
 

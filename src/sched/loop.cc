@@ -11,6 +11,7 @@
 #include "sched/runtime.h"
 #include "sched/slice.h"
 #include "sched/stack_shortage.h"
+#include "sched/timers.h"
 #include "sched/uncaught.h"
 #include "sched/waiter.h"
 
@@ -39,6 +40,7 @@ void put_away(M* m, stack::Stack* stack) {
       g->move(GState::waiting, GState::runnable);
       put_next(*runtime, m, g);
     }
+    if (m->current != nullptr) pay_watch(*runtime, m);  // else the loop does, or goes to sleep
   } else if (stack::Stack* stack = std::exchange(m->left.stack, nullptr)) {
     put_away(m, stack);
   }
@@ -241,6 +243,7 @@ void loop(M* m) {
   for (;;) {
     G* g = m->start_with != nullptr ? std::exchange(m->start_with, nullptr) : find_work(m);
     if (g == nullptr) leave_loop_for_thread(m);
+    pay_watch(*runtime, m);
     if (g->stack != nullptr) leave_loop_for(m, g);
     if (!has_spare(m)) {
       put_off(*runtime, g);

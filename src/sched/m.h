@@ -13,6 +13,7 @@
 #include "context/exceptions.h"
 #include "sched/g.h"
 #include "sched/p.h"
+#include "timer/timer.h"
 
 namespace magpie::sched {
 
@@ -32,6 +33,8 @@ struct M {
   G* start_with = nullptr;        // for the loop on the spare: run this first
   bool searching = false;         // counted in Search
   std::uint32_t spin_budget = 0;  // rounds to search before sleeping; learns
+  std::int64_t watch_owed_ns =
+      timer::kNever;  // [watch] a timer armed while parking: the armer's part is still to do
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -60,7 +63,8 @@ struct M {
 
   base::Event wake_up;
   pthread_t thread{};
-  int pinned_to = -1;  // CPU; -1: not pinned
+  int timer_slack_before_ns = 0;  // the thread's own
+  int pinned_to = -1;             // CPU; -1: not pinned
   void* signal_stack = nullptr;
 };
 

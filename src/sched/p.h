@@ -13,6 +13,7 @@
 #include "sched/g_pool.h"
 #include "sched/run_queue.h"
 #include "stack/pool.h"
+#include "timer/timer_set.h"
 
 namespace magpie::sched {
 
@@ -26,6 +27,7 @@ struct PCounters {
   base::Counter steals_tried, steals_succeeded, stolen, runnext_stolen;
   base::Counter overflows, spilled, global_batches;
   base::Counter parks, wakes, spins, claims;
+  base::Counter timers_fired;
   base::Counter searching_ns, held_ns;
 };
 
@@ -41,7 +43,8 @@ struct alignas(base::kCacheLine) P {
   std::uint64_t slice_tick = 0;        // when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
-  std::uint64_t next_id = 0;  // ids [next_id, ids_end) are ours to give
+  std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
+  std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
   std::uint64_t ids_end = 0;
   base::Random random;
   GCache records;
@@ -60,6 +63,8 @@ struct alignas(base::kCacheLine) P {
     counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
     held_since_ns.store(0, base::relaxed);
   }
+
+  timer::TimerSet timers;
 
   RunQueue queue;  // [run-queue]
 };

@@ -49,6 +49,7 @@ void change_procs(Runtime& rt, M* self, std::uint32_t n) {
     move_queue_to_global(rt, p);
     p->records.give_all(rt.records);
     p->stacks.give_all(rt.stacks);
+    p->timers.move_all_to(rt.ps.in_use()[0]->timers);
     p->state.store(PState::unused, base::relaxed);
   }
   rt.ps.set_in_use(n);

@@ -15,6 +15,7 @@
 #include "sched/search.h"
 #include "sched/stack_shortage.h"
 #include "sched/threads.h"
+#include "sched/watch.h"
 #include "sched/world.h"
 #include "stack/pool.h"
 
@@ -33,6 +34,7 @@ struct Runtime {
   PTable ps;
 
   Search search;  // [search-or-sleep]
+  Watch watch;    // [watch]
   Idle idle;
   GlobalQueue global;
 

@@ -34,7 +34,7 @@ G* new_goroutine(Runtime& rt, M* m) {
   if (m != nullptr) {
     g = m->p->records.take(rt.records);
     g->id = take_id(rt, m->p);
-    g->creator = m->current->id;
+    g->creator = m->current != nullptr ? m->current->id : 0;  // null: a timer starts it
   } else {
     rt.records.take({&g, 1});
     g->id = rt.next_ids.fetch_add(1, base::relaxed);
@@ -51,7 +51,7 @@ void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body) {
     put_next(rt, m, g);
     if (m->p->slice_over) [[unlikely]] {
       m->p->slice_over = false;
-      yield();
+      if (m->current != nullptr) yield();
     }
   } else {
     rt.started_outside.fetch_add(1, base::relaxed);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "sched/runtime.h"
+#include "sched/timers.h"
 
 namespace magpie::sched {
 namespace {
@@ -18,7 +19,7 @@ std::uint64_t count_turns(Runtime& rt) {
 }
 
 bool something_can_run(Runtime& rt) {
-  bool found = outsiders_came();
+  bool found = outsiders_came() || earliest_timer_ns(rt) != kNever;
   rt.records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     found = found || state == GState::running || state == GState::runnable;

@@ -3,6 +3,7 @@
 #include "sched/current.h"
 #include "sched/m.h"
 #include "sched/park.h"
+#include "sched/timers.h"
 
 namespace magpie::sched {
 
@@ -29,6 +30,58 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
         return now.commit(*now.self, now.argument);
       },
       &step);
+}
+
+// A goroutine that waits with a deadline. On its stack.
+struct Waiter::Timed : timer::Timer {
+  Timed(Waiter& its, bool (*tell)(Waiter&, void*), bool (*take_back)(Waiter&, void*),
+        void* its_argument)
+      : Timer(go_on), waiter(its), commit(tell), withdraw(take_back), argument(its_argument) {}
+
+  // [timer] fire: the waiter goes on if nobody else has woken it, or will.
+  static void* go_on(timer::Timer& timer) {
+    Timed& self = static_cast<Timed&>(timer);
+    bool withdrawn = self.withdraw(self.waiter, self.argument);
+    G* g = self.waiter.g_;
+    if (withdrawn) self.time_was_up = true;
+    timer.finished();
+    return withdrawn ? g : nullptr;
+  }
+
+  static bool commit_step(M* m, G*, void* mine) {
+    Timed& self = *static_cast<Timed*>(mine);
+    // Once the timers are released it may fire, and ask to take back what is being told here: commit's locks order
+    // the two. After commit the waiter, and its stack, may be gone.
+    release_held_timers(m);
+    return self.commit(self.waiter, self.argument);
+  }
+
+  Waiter& waiter;
+  bool (*commit)(Waiter&, void*);
+  bool (*withdraw)(Waiter&, void*);
+  void* argument;
+  bool time_was_up = false;  // written by go_on before it readies the waiter
+};
+
+bool Waiter::wait_until(std::int64_t deadline_ns, WaitReason reason, bool (*commit)(Waiter&, void*),
+                        bool (*withdraw)(Waiter&, void*), void* argument) {
+  if (deadline_ns == kNever) {
+    wait(reason, commit, argument);
+    return true;
+  }
+  if (g_ == nullptr) {
+    commit(*this, argument);
+    if (event_.wait_until(deadline_ns)) return true;
+    if (withdraw(*this, argument)) return false;
+    event_.wait();  // whoever woke it is about to set the event
+    return true;
+  }
+  Timed timed(*this, commit, withdraw, argument);
+  arm_and_hold(current_m(), timed, deadline_ns);
+  park(reason, Timed::commit_step, &timed);
+  if (timed.time_was_up) return false;
+  disarm_and_settle(timed);
+  return true;
 }
 
 void Waiter::wake() {

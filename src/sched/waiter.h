@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "base/event.h"
 #include "sched/g.h"
+#include "timer/timer.h"
 
 namespace magpie::sched {
 
-// A deadline that never comes.
-inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+using timer::kNever;
 
 class Waiter {
  public:
@@ -39,6 +38,8 @@ class Waiter {
   Waiter* next = nullptr;  // for lists of whoever was told
 
  private:
+  struct Timed;
+
   G* g_;               // null: a plain thread
   base::Event event_;  // for a plain thread
 };

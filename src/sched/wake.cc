@@ -47,6 +47,10 @@ void start_thread_for(Runtime& rt, P* p, Searching searching) {
 
 bool sleep_until_handed_a_p(Runtime& rt, M* m) {
   m->wake_up.wait();
+  return go_on_as_handed(rt, m);
+}
+
+bool go_on_as_handed(Runtime& rt, M* m) {
   m->p = m->handed;
   m->searching = m->handed_searching;
   m->handed = nullptr;

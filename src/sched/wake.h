@@ -18,6 +18,9 @@ void start_thread_for(Runtime& rt, P* p, Searching searching);
 // Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends.
 [[nodiscard]] bool sleep_until_handed_a_p(Runtime& rt, M* m);
 
+// The P that it was handed, once it is off the list. False: the runtime ends.
+[[nodiscard]] bool go_on_as_handed(Runtime& rt, M* m);
+
 // Takes all goroutines of a P that its holder gives up out of its queues.
 void move_queue_to_global(Runtime& rt, P* p);
 

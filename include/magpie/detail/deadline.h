@@ -1,0 +1,45 @@
+// deadline.h: durations and time points as what the runtime waits by. Not part of the API.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace magpie::detail {
+
+// Nanoseconds of the steady clock.
+using DeadlineNs = std::int64_t;
+inline constexpr DeadlineNs kNoDeadline = std::numeric_limits<DeadlineNs>::max();
+
+// The duration in nanoseconds; not below zero, and kNoDeadline if it is too long to count.
+template <class Rep, class Period>
+constexpr std::int64_t whole_ns(std::chrono::duration<Rep, Period> duration) {
+  // As a floating-point number first: the exact conversion of a long duration overflows.
+  double ns = std::chrono::duration<double, std::nano>(duration).count();
+  if (!(ns > 0)) return 0;  // no number at all counts as zero
+  if (ns >= 9.2e18) return kNoDeadline;
+  auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(duration);
+  // A fraction of a nanosecond counts as a whole one: nobody wakes up too early.
+  if (std::chrono::duration<double, std::nano>(whole).count() < ns && ns < 1e15) ++whole;
+  return whole.count();
+}
+
+inline DeadlineNs steady_now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// So much after now; kNoDeadline if that is too far away to count. Zero or less: now.
+template <class Rep, class Period>
+DeadlineNs deadline_after(std::chrono::duration<Rep, Period> duration) {
+  std::int64_t ns = whole_ns(duration);
+  DeadlineNs now = steady_now_ns();
+  return ns > kNoDeadline - now ? kNoDeadline : now + ns;
+}
+
+template <class Duration>
+constexpr DeadlineNs deadline_at(
+    std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
+  return whole_ns(time.time_since_epoch());
+}
+
+}  // namespace magpie::detail

@@ -1,0 +1,126 @@
+#include "sched/timers.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/current.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+using timer::TimerSet;
+
+constexpr std::size_t kBatch = 64;
+constexpr std::uint32_t kTurnsPerExactLook = 8;
+
+}  // namespace
+
+bool arm(Timer& timer, std::int64_t when_ns) {
+  if (M* m = current_m()) {
+    if (m->p->timers.insert(timer, when_ns)) watch_over(*runtime, m, when_ns);
+    return true;
+  }
+  Outsider leave;
+  if (!leave) return false;
+  Runtime& rt = *runtime;
+  if (rt.ps.in_use()[0]->timers.insert(timer, when_ns)) watch_over(rt, nullptr, when_ns);
+  return true;
+}
+
+TimerSet::Removal disarm(Timer& timer) {
+  if (current_m() != nullptr) return TimerSet::remove(timer);
+  Outsider leave;
+  if (leave) return TimerSet::remove(timer);
+  // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
+  while (timer.word.view().set != nullptr) sched_yield();
+  return TimerSet::Removal::idle;
+}
+
+void disarm_and_settle(Timer& timer) {
+  if (disarm(timer) != TimerSet::Removal::firing) return;
+  for (int spin = 1; timer.word.view().firing; ++spin) {
+    base::cpu_relax();
+    if (spin % 100 == 0) sched_yield();  // whoever fires it may have lost its CPU
+  }
+}
+
+void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
+  TimerSet& timers = m->p->timers;
+  timers.lock().lock();
+  if (timers.insert_locked(timer, when_ns)) m->watch_owed_ns = when_ns;
+}
+
+void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
+
+G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
+  Timer* due[kBatch];
+  std::size_t count = timers.take_due(now_ns, due);
+  G* first = nullptr;
+  bool more = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* g = static_cast<G*>(due[i]->fire(*due[i]));
+    if (g == nullptr) continue;
+    g->move(GState::waiting, GState::runnable);
+    if (first == nullptr) {
+      first = g;
+    } else {
+      put_last(rt, m, g);
+      more = true;
+    }
+  }
+  m->p->counters.timers_fired.add(count);
+  // The first is run at once by the caller; nobody has to be woken for it.
+  if (more) wake_searcher(rt, m);
+  return first;
+}
+
+G* fire_own(Runtime& rt, M* m) {
+  if (!has_timers(m->p)) return nullptr;
+  std::int64_t now = base::now_ns();
+  if (m->p->timers.earliest_ns() > now) return nullptr;
+  return fire_due(rt, m, m->p->timers, now);
+}
+
+G* fire_others(Runtime& rt, M* m) {
+  std::span<P* const> ps = rt.ps.in_use();
+  std::int64_t now = base::now_ns();
+  for (P* p : ps) {
+    if (p->timers.earliest_ns() > now) continue;
+    if (G* g = fire_due(rt, m, p->timers, now)) return g;
+  }
+  return nullptr;
+}
+
+bool own_timers_are_due(P* p) {
+  bool exact = p->turns_to_exact_look-- == 0;
+  if (exact) p->turns_to_exact_look = kTurnsPerExactLook;
+  bool due = p->timers.earliest_ns() <= (exact ? base::now_ns() : base::coarse_now_ns());
+  if (due) p->turns_to_exact_look = 0;  // so that the next look says so too
+  return due;
+}
+
+std::int64_t earliest_timer_ns(const Runtime& rt) {
+  std::int64_t earliest = kNever;
+  for (P* p : rt.ps.in_use()) earliest = std::min(earliest, p->timers.earliest_ns());
+  return earliest;
+}
+
+void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
+  if (m != nullptr) m->watch_owed_ns = kNever;
+  if (!rt.watch.covers(when_ns)) wake_searcher(rt, m);
+}
+
+void drop_timers(Runtime& rt) {
+  for (P* p : rt.ps.all()) {
+    while (Timer* timer = p->timers.take_any()) {
+      if (timer->drop != nullptr) timer->drop(*timer);
+    }
+  }
+}
+
+}  // namespace magpie::sched

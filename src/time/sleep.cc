@@ -1,0 +1,55 @@
+#include <ctime>
+
+#include <magpie/time.h>
+
+#include "base/clock.h"
+#include "sched/current.h"
+#include "sched/park.h"
+#include "sched/timers.h"
+
+namespace magpie::detail {
+namespace {
+
+using namespace sched;
+
+// On the sleeper's stack.
+struct Sleeper : Timer {
+  explicit Sleeper(G* its) : Timer(wake), g(its) {}
+
+  static void* wake(Timer& timer) {
+    G* g = static_cast<Sleeper&>(timer).g;
+    timer.finished();
+    return g;
+  }
+
+  G* g;
+};
+
+bool begin_sleep(M* m, G*, void*) {
+  release_held_timers(m);
+  return true;
+}
+
+void sleep_thread(DeadlineNs deadline) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  timespec until{.tv_sec = static_cast<time_t>(deadline / kSecond),
+                 .tv_nsec = static_cast<long>(deadline % kSecond)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+  }  // a signal interrupted it
+}
+
+}  // namespace
+
+void sleep_until(DeadlineNs deadline) {
+  M* m = current_m();
+  if (deadline <= base::now_ns()) return;
+  if (m == nullptr) {
+    sleep_thread(deadline);
+    return;
+  }
+  Sleeper sleeper(m->current);
+  arm_and_hold(m, sleeper, deadline);
+  park(WaitReason::sleep, begin_sleep, nullptr);
+}
+
+}  // namespace magpie::detail

@@ -1,0 +1,131 @@
+// timer_set.h: the timers of one P, the earliest first.
+//
+//    in order    a ring of entries sorted by time. Most timers are as long as the one before (a time-out, a period), so
+//                they come in order: put at the end, taken from the front, without any sorting.
+//    out of      a heap with four children per node, for timers that would have to go further back than a few places.
+//    order
+//    strays      a list, for when there is no memory to grow the others: then nothing is lost, only slow.
+//
+// Entries are pairs (time, timer), so that sorting touches no timer but those that move. A timer knows its place. To
+// remove it, its entry is left behind as a dead one: no sorting either. Dead entries at the front or the end are
+// dropped at once, and all of them when they are more than the living: constant time per removal, in the long run.
+//
+// One lock for all. Only the earliest time is read without it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "timer/timer.h"
+
+namespace magpie::timer {
+
+class TimerSet {
+ public:
+  TimerSet() = default;
+  TimerSet(const TimerSet&) = delete;
+  TimerSet& operator=(const TimerSet&) = delete;
+
+  base::Lock& lock() { return lock_; }
+
+  // True: it is the earliest of this set now. Never fails. The timer is idle, or fires and the caller is its fire.
+  bool insert(Timer& timer, std::int64_t when_ns);
+  bool insert_locked(Timer& timer, std::int64_t when_ns);
+
+  // [timer]
+  enum class Removal { removed, idle, firing };
+  static Removal remove(Timer& timer);
+
+  // Takes timers whose time has come out, earliest first, as many as fit; they are firing now.
+  std::size_t take_due(std::int64_t now_ns, std::span<Timer*> out);
+
+  // kNever when there is none. Late for readers without the lock; who needs to know fences, see sched/watch.h.
+  std::int64_t earliest_ns() const { return earliest_ns_.load(base::relaxed); }
+  std::size_t size() const { return size_.load(base::relaxed); }
+
+  // Nobody else uses either meanwhile, but for remove().
+  void move_all_to(TimerSet& other);
+
+  // Takes any one out, for the end of the scheduler; null: there is none.
+  Timer* take_any();
+
+ private:
+  struct Entry {
+    std::int64_t when_ns;
+    Timer* timer;  // null: removed
+  };
+
+  // Entries first..end of a ring; a place is a count from the ring's beginning of time.
+  class InOrder {
+   public:
+    bool insert(Timer& timer, std::int64_t when_ns);  // false: does not belong here, or no memory
+    void remove(std::uint64_t place);
+    Entry* front() { return first_ == end_ ? nullptr : &at(first_); }
+    void pop_front();
+
+   private:
+    static constexpr std::uint64_t kSmallest = 16;
+    static constexpr std::uint64_t kMostMoved = 8;
+
+    Entry& at(std::uint64_t place) { return entries_[place & (capacity_ - 1)]; }
+    void put(std::uint64_t place, Entry entry);
+    bool make_room();
+    bool move_to(std::uint64_t capacity);
+    void trim();
+
+    std::unique_ptr<Entry[]> entries_;
+    std::uint64_t capacity_ = 0;  // a power of two
+    std::uint64_t first_ = 0, end_ = 0;
+    std::uint64_t dead_ = 0;
+  };
+
+  class Heap {
+   public:
+    bool insert(Timer& timer, std::int64_t when_ns);  // false: no memory
+    void remove(std::uint64_t place);
+    Entry* top() { return count_ == 0 ? nullptr : &entries_[0]; }
+    void pop_top();
+
+   private:
+    static constexpr std::uint64_t kChildren = 4;
+    static constexpr std::uint64_t kSmallest = 64;
+
+    void put(std::uint64_t place, Entry entry);
+    void sift_up(std::uint64_t place, Entry entry);
+    void sift_down(std::uint64_t place, Entry entry);
+    void drop_dead();
+    void trim();
+
+    std::unique_ptr<Entry[]> entries_;
+    std::uint64_t capacity_ = 0;
+    std::uint64_t count_ = 0;
+    std::uint64_t dead_ = 0;
+  };
+
+  // What a place means: the two highest bits tell the part, the others the entry there.
+  static constexpr std::uint64_t kInOrder = 0, kInHeap = std::uint64_t{1} << 62,
+                                 kStray = std::uint64_t{2} << 62;
+  static constexpr std::uint64_t kPart = std::uint64_t{3} << 62;
+
+  void add_stray(Timer& timer);
+  void remove_stray(Timer& timer);
+  Timer* earliest_stray();
+  void remove_locked(Timer& timer);
+  Timer* take_earliest_locked(std::int64_t not_after_ns);
+  void publish_locked(std::size_t size);
+
+  base::Lock lock_;
+  // guarded by lock_
+  InOrder in_order_;
+  Heap heap_;
+  Timer* strays_ = nullptr;
+  // atomic: written under lock_, read by anyone
+  base::Atomic<std::int64_t> earliest_ns_{kNever};
+  base::Atomic<std::size_t> size_{0};
+};
+
+}  // namespace magpie::timer
