@@ -28,6 +28,7 @@ struct ProcStats {
   std::uint64_t wakes = 0;           // threads woken or made by goroutines on it
   std::uint64_t spins = 0;           // searches while counted as spinning
   std::uint64_t claims = 0;          // goroutines run in place by join()
+  std::uint64_t timers_fired = 0;    // by its thread, also those of other Ps
   std::int64_t busy_ns = 0;          // time held by a thread that was not idle
 };
 
@@ -39,6 +40,7 @@ struct Stats {
   int threads = 0;
   int idle_threads = 0;
   int spinning_threads = 0;
+  std::size_t timers = 0;  // armed
   std::size_t goroutines = 0;
   std::size_t fresh = 0;  // started, has not run yet: has no stack
   std::size_t runnable = 0;

@@ -33,6 +33,7 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.wakes = counters.wakes.read();
   stats.spins = counters.spins.read();
   stats.claims = counters.claims.read();
+  stats.timers_fired = counters.timers_fired.read();
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
   std::int64_t since = p.held_since_ns.load(base::relaxed);  // 0: on its way to a thread, or idle
   if (since != 0 && now_ns > since) held += now_ns - since;
@@ -58,6 +59,7 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.wakes += one.wakes;
   sum.spins += one.spins;
   sum.claims += one.claims;
+  sum.timers_fired += one.timers_fired;
   sum.busy_ns += one.busy_ns;
 }
 
@@ -90,6 +92,7 @@ Stats read(Runtime& rt) {
   for (P* p : rt.ps.all()) {
     ProcStats one = read(*p, now_ns);
     add(stats.total, one);
+    stats.timers += p->timers.size();
     if (stats.procs.size() < in_use) stats.procs.push_back(one);
   }
   stats.global_queue_length = rt.global.size();

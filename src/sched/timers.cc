@@ -60,13 +60,14 @@ void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
 G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
   Timer* due[kBatch];
   std::size_t count = timers.take_due(now_ns, due);
+  bool nothing_before = m->p->queue.is_empty();  // else they would overtake others
   G* first = nullptr;
   bool more = false;
   for (std::size_t i = 0; i < count; ++i) {
     auto* g = static_cast<G*>(due[i]->fire(*due[i]));
     if (g == nullptr) continue;
     g->move(GState::waiting, GState::runnable);
-    if (first == nullptr) {
+    if (first == nullptr && nothing_before) {
       first = g;
     } else {
       put_last(rt, m, g);

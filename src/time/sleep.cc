@@ -47,6 +47,11 @@ void sleep_until(DeadlineNs deadline) {
     sleep_thread(deadline);
     return;
   }
+  if (deadline == kNoDeadline) {
+    park(
+        WaitReason::sleep, [](M*, G*, void*) { return true; }, nullptr);
+    return;
+  }
   Sleeper sleeper(m->current);
   arm_and_hold(m, sleeper, deadline);
   park(WaitReason::sleep, begin_sleep, nullptr);
