@@ -106,9 +106,7 @@ RT_TEST(WaitUntil, EveryWakeUpCountsEvenWhenTheDeadlineComesAtTheSameTime) {
 }
 
 TEST(WaitUntil, OnAPlainThreadEveryWakeUpCountsToo) {
-  run(Options{.procs = 2}, [] {
-    support::PlainThread thread([] { race_waker_and_deadline(); });
-  });
+  run(Options{.procs = 2}, [] { support::PlainThread thread([] { race_waker_and_deadline(); }); });
 }
 
 }  // namespace
