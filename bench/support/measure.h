@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -67,6 +68,13 @@ double time_ns(F f) {
   std::int64_t start = now_ns();
   f();
   return static_cast<double>(now_ns() - start);
+}
+
+// CPU time of this process so far, user and system.
+inline double cpu_ns() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
 // Memory of this process that is in RAM.

@@ -23,6 +23,7 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) {
 // Blocks the goroutine, or a plain thread, until then. Returns at once if that is past. Does not throw.
 template <class Duration>
 void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
+  if (time <= std::chrono::steady_clock::now()) return;
   detail::sleep_until(detail::deadline_at(time));
 }
 

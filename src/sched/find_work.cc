@@ -159,10 +159,12 @@ bool rest(Runtime& rt, M* m) {
     std::int64_t next = earliest_timer_ns(rt);
     if (next == kNever && is_deadlock(rt)) [[unlikely]]
       report_deadlock(rt);
+    next = std::min(next, rt.stacks.next_trim_ns());
     if (next == kNever || !rt.watch.take(next)) break;
     bool handed = m->wake_up.wait_until(next);
     rt.watch.leave(next);
     if (handed) return go_on_as_handed(rt, m);
+    rt.stacks.trim(base::now_ns());
   }
   return sleep_until_handed_a_p(rt, m);
 }

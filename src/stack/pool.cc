@@ -7,10 +7,32 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/os.h"
 #include "stack/guard.h"
 
 namespace magpie::stack {
+
+namespace {
+
+constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
+
+// The end of the stack's first page, in which its record is. Frames that were left behind may have marked it as
+// not to be touched, for sanitizers.
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] volatile std::uint64_t& canary_of(
+    Stack* stack) {
+  return *reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(stack) &
+                                           ~(page_size() - 1));
+}
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] Stack* with_canary(Stack* stack) {
+  canary_of(stack) = kCanary;
+  return stack;
+}
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] bool canary_lives(Stack* stack) {
+  return canary_of(stack) == kCanary;
+}
+
+}  // namespace
 
 Pool::~Pool() {
   for (Stack* stack = warm_; stack != nullptr; stack = stack->next) base::close_fiber(stack->fiber);
@@ -26,7 +48,7 @@ Stack* Pool::take_warm_locked() {
   Stack* stack = warm_;
   if (stack != nullptr) {
     warm_ = stack->next;
-    --warm_count_;
+    least_warm_ = std::min(least_warm_, --warm_count_);
   }
   return stack;
 }
@@ -41,7 +63,8 @@ Stack* Pool::take() {
   std::byte* memory = cold_.back();
   cold_.pop_back();
   lock_.unlock();
-  return construct(memory, stack_size_);  // its guard is still in place, only the record is gone
+  return with_canary(
+      construct(memory, stack_size_));  // its guard is still in place, only the record is gone
 }
 
 Stack* Pool::carve_and_unlock() {
@@ -56,7 +79,7 @@ Stack* Pool::carve_and_unlock() {
   ++carved_;
   lock_.unlock();
   install_guard(memory);
-  return construct(memory, stack_size_);
+  return with_canary(construct(memory, stack_size_));
 }
 
 // Under the lock although it maps and allocates: it happens once in hundreds of stacks, and two threads
@@ -101,18 +124,52 @@ void Pool::give_back_depths(Stack* stack) const {
 }
 
 void Pool::give(Stack* first) {
-  for (Stack* stack = first; stack != nullptr; stack = stack->next) give_back_depths(stack);
-
-  lock_.lock();
-  while (first != nullptr && warm_count_ < kWarmStacks) {
-    Stack* stack = first;
-    first = stack->next;
-    stack->next = warm_;
-    warm_ = stack;
-    ++warm_count_;
+  for (Stack* stack = first; stack != nullptr; stack = stack->next) {
+    if (canary_lives(stack) && ++stack->times_given % kGivesPerLook != 0) continue;
+    give_back_depths(stack);
+    with_canary(stack);
   }
-  lock_.unlock();
+  std::int64_t now_ns = base::coarse_now_ns();
+  {
+    std::lock_guard hold(lock_);
+    while (first != nullptr) {
+      Stack* stack = first;
+      first = stack->next;
+      stack->next = warm_;
+      warm_ = stack;
+      ++warm_count_;
+    }
+    if (warm_count_ > kAlwaysWarm && next_trim_ns() == kNever) {
+      least_warm_ = warm_count_;
+      next_trim_ns_.store(now_ns + kTrimPeriodNs, base::relaxed);
+    }
+  }
+  trim(now_ns);
+}
 
+void Pool::trim(std::int64_t now_ns) {
+  if (now_ns < next_trim_ns()) return;
+  Stack* unneeded = nullptr;
+  {
+    std::lock_guard hold(lock_);
+    if (now_ns < next_trim_ns()) return;
+    std::size_t spare = least_warm_ > kAlwaysWarm ? least_warm_ - kAlwaysWarm : 0;
+    for (std::size_t i = 0; i < std::min(spare, kTrimmedAtOnce); ++i) {
+      Stack* stack = take_warm_locked();
+      stack->next = unneeded;
+      unneeded = stack;
+    }
+    if (spare <= kTrimmedAtOnce) {
+      // The next period begins, unless the floor is reached.
+      least_warm_ = warm_count_;
+      next_trim_ns_.store(warm_count_ > kAlwaysWarm ? now_ns + kTrimPeriodNs : kNever,
+                          base::relaxed);
+    }
+  }
+  make_cold(unneeded);
+}
+
+void Pool::make_cold(Stack* first) {
   std::array<std::byte*, 64> cold;
   while (first != nullptr) {
     std::size_t filled = 0;

@@ -1,18 +1,25 @@
 // pool.h: stacks of one size, reused hot.
 //
-//     M's hand --give--> Cache (per P, no lock) --half--> Pool: warm list --beyond kWarmStacks--> cold
-//              <--take--                        <--------                <-- carve or re-use -----
+//     M's hand --give--> Cache (per P, no lock) --half--> Pool: warm list --trim--> cold
+//              <--take--                        <--------            <-- carve or re-use -----
 //
 // Warm stacks keep their first pages. Cold ones gave all memory back to the system and cost address space only.
-// What a stack used below its first kKeepBytes is given back whenever it leaves a P's cache.
+// Warm stacks beyond kAlwaysWarm that nobody needed for a second become cold: a burst that comes again finds its
+// stacks warm, and one that does not costs nothing for long. give() sees to it, and whoever sleeps in an idle
+// program.
+// What a stack used below its first kKeepBytes is given back when it leaves a P's cache. Asking the system what it
+// used costs as much as starting a goroutine. So a canary at the end of its first page tells: if it is alive,
+// nothing went deeper, but for a frame so large that it stepped over; that is found every few times.
 // Slabs are large mappings that are never committed as a whole; they live until the Pool dies.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/lock.h"
 #include "stack/stack.h"
 
@@ -34,6 +41,11 @@ class Pool {
   // Takes back stacks linked by next.
   void give(Stack* first);
 
+  // Makes some of the warm stacks cold that were not needed since the last time. May be called at any time, and does
+  // something from next_trim_ns() (base::coarse_now_ns) on.
+  void trim(std::int64_t now_ns);
+  std::int64_t next_trim_ns() const { return next_trim_ns_.load(base::relaxed); }
+
   struct Usage {
     std::size_t stacks;  // ever carved
     std::size_t warm;    // waiting with memory
@@ -43,7 +55,11 @@ class Pool {
 
  private:
   friend class Cache;
-  static constexpr std::size_t kWarmStacks = 4096;
+  static constexpr std::size_t kAlwaysWarm = 4096;
+  static constexpr std::size_t kTrimmedAtOnce = 1024;
+  static constexpr std::int64_t kTrimPeriodNs = 1'000'000'000;
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::uint32_t kGivesPerLook = 8;
   static constexpr std::size_t kKeepBytes = 16 * 1024;
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
@@ -57,6 +73,7 @@ class Pool {
   Stack* carve_and_unlock();
   bool add_slab_locked();
   void give_back_depths(Stack* stack) const;
+  void make_cold(Stack* first);
   std::byte* memory_of(Stack* stack) const;
 
   // fixed after construction
@@ -67,10 +84,12 @@ class Pool {
   // guarded by lock_
   Stack* warm_ = nullptr;
   std::size_t warm_count_ = 0;
+  std::size_t least_warm_ = 0;  // since the trimming period began
   std::vector<std::byte*>
       cold_;  // room for every stack is reserved when its slab is made: giving cannot fail
   std::vector<Slab> slabs_;
   std::size_t carved_ = 0;
+  base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic: written under lock_, read by anyone
 };
 
 // The stacks that one P keeps at hand. Owner only; last in, first out.

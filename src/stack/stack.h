@@ -24,6 +24,7 @@ struct Stack {
 
   // owner only: whoever runs on it, or the cache that holds it
   Stack* next = nullptr;
+  std::uint32_t times_given = 0;  // to a pool
   base::Fiber fiber;
 
   // Where the first frame begins: 16-aligned.

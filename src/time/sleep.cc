@@ -2,7 +2,6 @@
 
 #include <magpie/time.h>
 
-#include "base/clock.h"
 #include "sched/current.h"
 #include "sched/park.h"
 #include "sched/timers.h"
@@ -42,7 +41,6 @@ void sleep_thread(DeadlineNs deadline) {
 
 void sleep_until(DeadlineNs deadline) {
   M* m = current_m();
-  if (deadline <= base::now_ns()) return;
   if (m == nullptr) {
     sleep_thread(deadline);
     return;

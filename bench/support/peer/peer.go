@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -42,6 +43,15 @@ func TimeNs(f func()) float64 {
 	start := time.Now()
 	f()
 	return float64(time.Since(start).Nanoseconds())
+}
+
+// CPUNs returns the CPU time of this process so far, user and system.
+func CPUNs() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return float64(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // ResidentBytes returns the memory of this process that is in RAM.

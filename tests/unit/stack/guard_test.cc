@@ -97,6 +97,7 @@ TEST_F(Guard, StillFaultsAfterItsStackWentColdAndCameBack) {
     all = stack;
   }
   pool.give(all);
+  pool.trim(pool.next_trim_ns());
   ASSERT_GT(pool.usage().cold, 0u);
   while (pool.usage().warm != 0) ASSERT_NE(pool.take(), nullptr);
   Stack* cold = pool.take();

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "memory.h"
 #include "stack/guard.h"
 #include "support/os_faults.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::size_t kSize = 256 * 1024;
 constexpr std::size_t kWarm = 4096;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 void give(Pool& pool, Stack* stack) {
   stack->next = nullptr;
@@ -87,11 +90,19 @@ TEST(Pool, AFrameSoLargeThatItSkippedPagesIsGivenBackToo) {
   ASSERT_NE(stack, nullptr);
   touch(stack->low, stack->low + 1);  // the deepest page only
   ASSERT_EQ(resident_pages(stack->low, stack->low + page_size()), 1u);
-  give(pool, stack);
+  for (int times = 0; times < 8; ++times) {
+    give(pool, stack);
+    ASSERT_EQ(pool.take(), stack);
+  }
   EXPECT_EQ(resident_pages(stack->low, stack->low + page_size()), 0u);
 }
 
-TEST(Pool, BeyondTheWarmOnesStacksCostNoMemory) {
+// All that may be trimmed at that time.
+void trim_all(Pool& pool, std::int64_t now_ns) {
+  while (pool.next_trim_ns() <= now_ns) pool.trim(now_ns);
+}
+
+TEST(Pool, BeyondTheWarmOnesStacksThatNobodyNeededForASecondCostNoMemory) {
   Pool pool(64 * 1024);
   const std::vector<Stack*> stacks = take(pool, kWarm + 500);
   const std::vector<std::byte*> lows = [&] {
@@ -99,9 +110,16 @@ TEST(Pool, BeyondTheWarmOnesStacksCostNoMemory) {
     for (Stack* stack : stacks) all.push_back(stack->low);
     return all;
   }();
+  const std::int64_t now = base::coarse_now_ns();
   give_all(pool, stacks);
+  EXPECT_EQ(pool.usage().warm, kWarm + 500);
+  EXPECT_GE(pool.next_trim_ns(), now + kSecond);
+  trim_all(pool, pool.next_trim_ns() - 1);
+  EXPECT_EQ(pool.usage().cold, 0u);
+  trim_all(pool, pool.next_trim_ns());
   EXPECT_EQ(pool.usage().warm, kWarm);
   EXPECT_EQ(pool.usage().cold, 500u);
+  EXPECT_EQ(pool.next_trim_ns(), std::numeric_limits<std::int64_t>::max());
   std::size_t with_memory = 0;
   for (std::byte* low : lows) {
     if (resident_pages(low, low + 64 * 1024 - guard_bytes()) != 0) ++with_memory;
@@ -109,10 +127,22 @@ TEST(Pool, BeyondTheWarmOnesStacksCostNoMemory) {
   EXPECT_EQ(with_memory, kWarm);
 }
 
+TEST(Pool, StacksThatWereNeededInBetweenStayWarm) {
+  Pool pool(64 * 1024);
+  give_all(pool, take(pool, kWarm + 3000));
+  give_all(pool, take(pool, 2000));  // so 1000 of those beyond were never needed
+  trim_all(pool, pool.next_trim_ns());
+  EXPECT_EQ(pool.usage().cold, 1000u);
+  trim_all(pool, pool.next_trim_ns());
+  EXPECT_EQ(pool.usage().cold, 3000u);
+}
+
 TEST(Pool, ColdStacksAreUsedBeforeNewOnesAreCarved) {
   Pool pool(64 * 1024);
   constexpr std::size_t kStacks = kWarm + 100;
   give_all(pool, take(pool, kStacks));
+  trim_all(pool, pool.next_trim_ns());
+  EXPECT_EQ(pool.usage().cold, 100u);
   std::set<std::byte*> lows;
   for (Stack* stack : take(pool, kStacks)) {
     EXPECT_TRUE(stack->pooled);
@@ -207,7 +237,7 @@ TEST(StackCache, KeepsDeepMemoryUntilItGivesTheStackToThePool) {
   Pool pool(kSize);
   Cache cache;
   Stack* stack = cache.take(pool);
-  touch(stack->low, stack->low + 4 * page_size());
+  touch(stack->low, static_cast<std::byte*>(stack->top()));
   cache.give(pool, stack);
   EXPECT_EQ(resident_pages(stack->low, stack->low + 4 * page_size()), 4u);
   cache.give_all(pool);
