@@ -79,16 +79,20 @@ G* take_global_share(Runtime& rt, M* m) {
 
 bool work_is_visible(Runtime& rt) {
   if (!rt.global.empty()) return true;
-  std::int64_t earliest = earliest_timer_ns(rt);
-  if (earliest != kNever && earliest <= base::now_ns()) return true;
   for (P* p : rt.ps.in_use()) {
     if (!p->queue.looks_empty()) return true;
   }
   return false;
 }
 
+bool timer_is_due(Runtime& rt) {
+  std::int64_t earliest = earliest_timer_ns(rt);
+  return earliest != kNever && earliest <= base::now_ns();
+}
+
 // A sleeping CPU takes tens of microseconds to wake, a searching one a tenth. So search on for about as long as it
-// has paid before; a thread that found nothing the last times sleeps after a few rounds.
+// has paid before; a thread that found nothing the last times sleeps after a few rounds. Not for timers: whoever
+// sleeps until the next one fires all that came due while it woke up.
 bool search_on(Runtime& rt, M* m) {
   for (std::uint32_t round = 0; round < m->spin_budget; ++round) {
     for (int i = 0; i < kPausesPerRound; ++i) base::cpu_relax();
@@ -152,7 +156,7 @@ bool rest(Runtime& rt, M* m) {
   m->watch_owed_ns = kNever;  // [watch] it looks at all timers now
   while (true) {
     rt.search.before_second_look();
-    if (work_is_visible(rt)) {
+    if (work_is_visible(rt) || timer_is_due(rt)) {
       if (get_up(rt, m)) return true;
       break;  // it was handed a P, or all Ps are held: their holders look at the timers
     }

@@ -246,6 +246,7 @@ Timer* TimerSet::take_earliest_locked(std::int64_t not_after_ns) {
   }
   if (timer == nullptr || when > not_after_ns) return nullptr;
   if (from == From::in_order) {
+    in_order_.prefetch();
     in_order_.pop_front();
   } else if (from == From::heap) {
     heap_.pop_top();

@@ -66,10 +66,15 @@ class TimerSet {
     void remove(std::uint64_t place);
     Entry* front() { return first_ == end_ ? nullptr : &at(first_); }
     void pop_front();
+    // Timers that are likely to be taken soon lie in memory that nobody touched for long.
+    void prefetch() {
+      if (end_ - first_ > kAhead) __builtin_prefetch(at(first_ + kAhead).timer, 1);
+    }
 
    private:
     static constexpr std::uint64_t kSmallest = 16;
     static constexpr std::uint64_t kMostMoved = 8;
+    static constexpr std::uint64_t kAhead = 8;
 
     Entry& at(std::uint64_t place) { return entries_[place & (capacity_ - 1)]; }
     void put(std::uint64_t place, Entry entry);
