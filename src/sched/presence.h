@@ -15,10 +15,7 @@ namespace magpie::sched {
 class Presence {
  public:
   Presence() : m_(current_m()), entered_(m_ == nullptr && enter_runtime()) {}
-  ~Presence() {
-    if (entered_) [[unlikely]]
-      leave_runtime();
-  }
+  ~Presence() { leave(); }
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
@@ -27,9 +24,17 @@ class Presence {
 
   M* m() const { return m_; }  // null: a plain thread
 
+  // Before blocking.
+  void leave() {
+    if (entered_) [[unlikely]] {
+      entered_ = false;
+      leave_runtime();
+    }
+  }
+
  private:
   M* const m_;
-  const bool entered_;
+  bool entered_;
 };
 
 }  // namespace magpie::sched

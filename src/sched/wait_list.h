@@ -81,6 +81,13 @@ class WaitList {
       unlink_thread(record);
   }
 
+  // The owner goes away, or becomes another's; nobody who is alive waits.
+  void reset() {
+    first_.store(nullptr, base::relaxed);  // relaxed: the owner is alone
+    last_ = first_thread_ = last_thread_ = nullptr;
+    ++era_;
+  }
+
  private:
   void push_thread(WaitRecord& record) {
     record.next_thread = nullptr;
