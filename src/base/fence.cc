@@ -8,23 +8,23 @@
 
 namespace magpie::base {
 
-bool detail::light_fence_is_free = false;
+std::atomic<bool> detail::light_fence_is_free{false};
 
 namespace {
 bool membarrier_forbidden = false;
 }
 
 void prepare_fences() {
-  detail::light_fence_is_free =
-      !membarrier_forbidden &&
-      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  bool granted = !membarrier_forbidden &&
+                 syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  detail::light_fence_is_free.store(granted, std::memory_order_relaxed);
 }
 
 void forbid_membarrier() { membarrier_forbidden = true; }
 
 void heavy_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!detail::light_fence_is_free) return;
+  if (!detail::light_fence_is_free.load(std::memory_order_relaxed)) return;
   MAGPIE_CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 

@@ -26,18 +26,19 @@ inline void heavy_fence() { model::seq_cst_fence(); }
 #else
 
 namespace detail {
-// Fixed after prepare_fences(), which runs before the first fence.
-extern bool light_fence_is_free;
+// Fixed after the first prepare_fences(), which runs before the first fence. Atomic, as later ones write the same
+// value beside threads that read it.
+extern std::atomic<bool> light_fence_is_free;
 }  // namespace detail
 
-// Asks the kernel for membarrier. Call before any other thread of the runtime exists.
+// Asks the kernel for membarrier. Call before the first fence, of whatever thread; again does no harm.
 void prepare_fences();
 
 // For tests: from the next prepare_fences() on light fences are real ones, as without membarrier.
 void forbid_membarrier();
 
 inline void light_fence() {
-  if (detail::light_fence_is_free) {
+  if (detail::light_fence_is_free.load(std::memory_order_relaxed)) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -29,7 +29,10 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  if (m->p->queue.next.take_if(g)) {
+  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we fill our slot, so what
+  // is in it while it is fresh stays so.
+  bool fresh = g->state.load(base::relaxed) == GState::fresh;
+  if (fresh && m->p->queue.next.take_if(g)) {
     g->claim.take_removed();
   } else if (!g->claim.claim()) {
     return false;

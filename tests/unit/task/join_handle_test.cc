@@ -242,6 +242,20 @@ RT_TEST(JoinInPlace, AGoroutineRunByItsJoinerMayBlock) {
   }
 }
 
+RT_TEST(JoinInPlace, AGoroutineThatTheJoinerHasJustReadiedIsNotRunASecondTime) {
+  WaitGroup gate;
+  gate.add(1);
+  int ran = 0;
+  auto handle = spawn([&] {
+    ++ran;
+    gate.wait();
+  });
+  ASSERT_TRUE(eventually([] { return stats().waiting == 1; }));
+  gate.done();  // now it is next on this P
+  handle.join();
+  EXPECT_EQ(ran, 1);
+}
+
 RT_TEST(JoinInPlace, AGoroutineRunByItsJoinerMayYield) {
   std::atomic<int> others{0};
   for (int i = 0; i < 20; ++i) go([&others] { others.fetch_add(1); });

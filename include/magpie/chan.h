@@ -1,0 +1,197 @@
+// chan.h: typed channels, with Go's meaning. Everything here works from plain threads too, which then block.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/detail/chan_core.h>
+#include <magpie/detail/element.h>
+
+namespace magpie {
+
+// Thrown by a send on a closed channel, and by a second close().
+class ClosedChannel : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+// A shared handle: copies name the same channel, operations are const. A channel lives as long as a handle does; values
+// that are still inside are destroyed with it. A handle that was moved from is the nil channel.
+//
+// Waiters are served in the order in which they came. A send happens before the receive that gets its value; close()
+// happens before a receive that returns because of it.
+//
+// T may be move-only. Its move constructor, and the destructor of what was moved from, may run while the channel is
+// locked: they must not use channels or block. If moving a T may throw, or if it is larger than 512 bytes, a channel carries
+// it on the heap instead: a send may then throw what the move, or operator new, throws, before anything
+// has happened; a receive may throw what the move throws, and the value is lost. In no case the partner notices.
+template <class T>
+class Chan {
+  static_assert(std::is_object_v<T> && !std::is_const_v<T> && !std::is_array_v<T>,
+                "a channel carries objects: no references, constants or arrays");
+  static_assert(std::is_move_constructible_v<T>, "what a channel carries is moved");
+
+ public:
+  class Iterator;
+
+  // Unbuffered, or with room for `capacity` values. Throws std::length_error if no machine has that much
+  // memory, std::bad_alloc if this one has not.
+  explicit Chan(std::size_t capacity = 0)
+      : core_(detail::make_channel(detail::Element<T>::kKind, capacity)) {}
+
+  // The nil channel: sends and receives block for ever, try_ operations refuse, select never chooses it.
+  static Chan nil() noexcept { return Chan(static_cast<detail::ChanCore*>(nullptr)); }
+
+  Chan(const Chan& other) noexcept : core_(other.core_) { detail::share(core_); }
+  Chan(Chan&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  Chan& operator=(Chan other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~Chan() { detail::drop(core_); }
+
+  // Blocks until a receiver has the value, or the buffer has room. Throws ClosedChannel if the channel is closed, before
+  // or meanwhile.
+  void send(T value) const {
+    detail::Outgoing<T> out(value);
+    if (detail::send(core_, out.address()) == detail::ChanResult::closed)
+      detail::throw_sent_on_closed();
+    out.is_gone();
+  }
+
+  // Blocks until there is a value; nullopt once the channel is closed and drained.
+  [[nodiscard]] std::optional<T> recv() const {
+    detail::Incoming<T> in;
+    return in.take(detail::receive(core_, in.address()));
+  }
+
+  // The same without waiting: false, and the value untouched, if it would have to. Throws ClosedChannel. Lock-free when
+  // refused. (A T whose move may throw is copied if it can be; if not, it is moved there and back.)
+  [[nodiscard]] bool try_send(T& value) const {
+    if (detail::refuses_send(core_)) return false;
+    detail::Outgoing<T> out(value);
+    switch (detail::try_send(core_, out.address())) {
+      case detail::ChanResult::done:
+        out.is_gone();
+        return true;
+      case detail::ChanResult::refused:
+        out.give_back(value);
+        return false;
+      case detail::ChanResult::closed:
+        out.give_back(value);
+        break;
+    }
+    detail::throw_sent_on_closed();
+  }
+  [[nodiscard]] bool try_send(T&& value) const { return try_send(value); }
+
+  // The same as recv() without waiting: nullopt also while there is nothing to receive. closed() tells the two
+  // apart, if asked before.
+  [[nodiscard]] std::optional<T> try_recv() const {
+    detail::Incoming<T> in;
+    return in.take(detail::try_receive(core_, in.address()));
+  }
+
+  // No more values: receivers get what is in the buffer and then nullopt, senders throw. Wakes all who wait. Never blocks.
+  // Throws ClosedChannel the second time, std::logic_error for the nil channel.
+  void close() const { detail::close(core_); }
+
+  // A moment's truth, without a lock.
+  std::size_t size() const noexcept { return detail::size(core_); }
+  std::size_t capacity() const noexcept { return detail::capacity(core_); }
+  bool closed() const noexcept { return detail::is_closed(core_); }
+
+  // for (auto& value : channel): receives until it is closed and drained.
+  Iterator begin() const { return Iterator(*this); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  // Whether both name the same channel.
+  friend bool operator==(const Chan& a, const Chan& b) noexcept { return a.core_ == b.core_; }
+
+ private:
+  friend struct detail::ChanAccess;
+  explicit Chan(detail::ChanCore* core) noexcept : core_(core) {}
+
+  detail::ChanCore* core_;
+};
+
+// Receives a value with each step. The channel's handle must outlive it.
+template <class T>
+class Chan<T>::Iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+
+  explicit Iterator(const Chan& channel) : channel_(&channel), value_(channel.recv()) {}
+
+  T& operator*() const { return *value_; }
+  T* operator->() const { return &*value_; }
+  Iterator& operator++() {
+    value_.reset();
+    if (std::optional<T> next = channel_->recv()) value_.emplace(*std::move(next));
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+
+  friend bool operator==(const Iterator& at, std::default_sentinel_t) { return !at.value_; }
+
+ private:
+  const Chan* channel_;
+  mutable std::optional<T> value_;
+};
+
+// Carries signals without a value.
+template <>
+class Chan<void> {
+ public:
+  explicit Chan(std::size_t capacity = 0)
+      : core_(detail::make_channel(detail::Element<void>::kKind, capacity)) {}
+  static Chan nil() noexcept { return Chan(static_cast<detail::ChanCore*>(nullptr)); }
+
+  Chan(const Chan& other) noexcept : core_(other.core_) { detail::share(core_); }
+  Chan(Chan&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  Chan& operator=(Chan other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~Chan() { detail::drop(core_); }
+
+  // As Chan<T>::send.
+  void send() const {
+    if (detail::send(core_, nullptr) == detail::ChanResult::closed) detail::throw_sent_on_closed();
+  }
+  // As Chan<T>::recv; false once closed and drained.
+  bool recv() const { return detail::receive(core_, nullptr) == detail::ChanResult::done; }
+
+  [[nodiscard]] bool try_send() const {
+    detail::ChanResult result = detail::try_send(core_, nullptr);
+    if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+    return result == detail::ChanResult::done;
+  }
+  // False also while there is nothing to receive.
+  [[nodiscard]] bool try_recv() const {
+    return detail::try_receive(core_, nullptr) == detail::ChanResult::done;
+  }
+
+  void close() const { detail::close(core_); }
+  std::size_t size() const noexcept { return detail::size(core_); }
+  std::size_t capacity() const noexcept { return detail::capacity(core_); }
+  bool closed() const noexcept { return detail::is_closed(core_); }
+
+  friend bool operator==(const Chan& a, const Chan& b) noexcept { return a.core_ == b.core_; }
+
+ private:
+  friend struct detail::ChanAccess;
+  explicit Chan(detail::ChanCore* core) noexcept : core_(core) {}
+
+  detail::ChanCore* core_;
+};
+
+}  // namespace magpie

@@ -1,0 +1,62 @@
+// chan_core.h: the channel without its element type, as Chan<T> sees it. Not part of the API.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace magpie::detail {
+
+// How elements are handled. A null function: bytes are copied, nothing is destroyed.
+struct ElementKind {
+  std::size_t size;  // 0: signals without a value
+  std::size_t alignment;
+  void (*move)(void* to, void* from) noexcept;  // constructs *to; *from stays, moved from
+  void (*destroy)(void* element) noexcept;
+};
+
+// What all handles of a channel share.
+struct ChanCore {
+  std::atomic<std::uint64_t> references{1};
+};
+
+// A channel with one reference. Throws std::length_error for a capacity whose memory no machine has, std::bad_alloc.
+ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
+void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone
+
+inline void share(ChanCore* core) noexcept {
+  if (core != nullptr) core->references.fetch_add(1, std::memory_order_relaxed);
+}
+inline void drop(ChanCore* core) noexcept {
+  if (core == nullptr) return;
+  // acquire: with the others' release below; nobody is left who could copy a handle
+  if (core->references.load(std::memory_order_acquire) == 1 ||
+      core->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    destroy_channel(core);
+  }
+}
+
+enum class ChanResult : unsigned char {
+  done,
+  closed,   // sent nothing, or nothing is left to receive
+  refused,  // would have to wait
+};
+
+// A null core is the nil channel. `value` is moved from when the result is done, else untouched; `slot` is raw memory,
+// in which an element is constructed when the result is done.
+ChanResult send(ChanCore* core, void* value);
+ChanResult try_send(ChanCore* core, void* value);
+ChanResult receive(ChanCore* core, void* slot);
+ChanResult try_receive(ChanCore* core, void* slot);
+
+// Whether try_send would be refused, without a lock.
+bool refuses_send(const ChanCore* core) noexcept;
+
+void close(ChanCore* core);  // throws ClosedChannel; std::logic_error for the nil channel
+std::size_t size(const ChanCore* core) noexcept;
+std::size_t capacity(const ChanCore* core) noexcept;
+bool is_closed(const ChanCore* core) noexcept;
+
+[[noreturn]] void throw_sent_on_closed();
+
+}  // namespace magpie::detail

@@ -1,0 +1,189 @@
+// select_case.h: the cases of a select, with their values and handlers. Not part of the API.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/chan.h>
+#include <magpie/detail/element.h>
+#include <magpie/detail/select_core.h>
+
+namespace magpie::detail {
+
+struct NoHandler {
+  void operator()() const noexcept {}
+};
+
+// The cases of one select that name no channel.
+struct Rest {
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::size_t otherwise = kNone;
+  std::size_t timeout = kNone;
+  std::int64_t timeout_ns = kNoDeadline;
+
+  void add_timeout(std::size_t index, std::int64_t ns) {
+    if (timeout != kNone && ns >= timeout_ns) return;
+    timeout = index;
+    timeout_ns = ns;
+  }
+
+  Select request(SelectCase* cases, SelectCase** in_lock_order, std::size_t count) const {
+    using If = Select::IfNoneIsReady;
+    return Select{cases, in_lock_order, count, timeout_ns,
+                  otherwise != kNone ? If::return_at_once : If::wait};
+  }
+
+  std::size_t index_of(Choice choice) const {
+    switch (choice.chosen) {
+      case Chosen::a_case:
+        break;
+      case Chosen::time_is_up:
+        return timeout;
+      case Chosen::none_is_ready:
+        return otherwise;
+    }
+    return choice.index;
+  }
+};
+
+struct ChannelCase {
+  static constexpr int kIsOtherwise = 0;
+};
+
+// Calls f with what was received, or without.
+template <class F, class Received>
+void hand_over(F& f, Received&& received) {
+  if constexpr (std::is_invocable_v<F&, Received>) {
+    f(std::forward<Received>(received));
+  } else {
+    static_assert(std::is_invocable_v<F&>,
+                  "the handler of on_recv takes std::optional<T> (Chan<void>: bool), or nothing");
+    f();
+  }
+}
+
+template <class T, class F>
+class ReceiveCase : public ChannelCase {
+ public:
+  ReceiveCase(const Chan<T>& channel, F f)
+      : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+    entry.channel = channel_;
+    entry.slot = slot_.address();
+    entry.direction = Direction::receive;
+    ++index;
+  }
+  void finish(ChanResult result) { hand_over(handler_, slot_.take(result)); }
+
+ private:
+  ChanCore* channel_;
+  [[no_unique_address]] F handler_;
+  Incoming<T> slot_;
+};
+
+template <class F>
+class ReceiveCase<void, F> : public ChannelCase {
+ public:
+  ReceiveCase(const Chan<void>& channel, F f)
+      : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+    entry.channel = channel_;
+    entry.direction = Direction::receive;
+    ++index;
+  }
+  void finish(ChanResult result) { hand_over(handler_, result == ChanResult::done); }
+
+ private:
+  ChanCore* channel_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class T, class F>
+class SendCase : public ChannelCase {
+ public:
+  template <class V>
+  SendCase(const Chan<T>& channel, V&& value, F f)
+      : channel_(ChanAccess::core(channel)),
+        value_(std::forward<V>(value)),
+        handler_(std::move(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+    out_.emplace(value_);
+    entry.channel = channel_;
+    entry.slot = out_->address();
+    entry.direction = Direction::send;
+    ++index;
+  }
+  void finish(ChanResult result) {
+    if (result == ChanResult::closed) throw_sent_on_closed();
+    out_->is_gone();
+    handler_();
+  }
+
+ private:
+  ChanCore* channel_;
+  T value_;
+  std::optional<Outgoing<T>> out_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+class SendCase<void, F> : public ChannelCase {
+ public:
+  SendCase(const Chan<void>& channel, F f)
+      : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+    entry.channel = channel_;
+    entry.direction = Direction::send;
+    ++index;
+  }
+  void finish(ChanResult result) {
+    if (result == ChanResult::closed) throw_sent_on_closed();
+    handler_();
+  }
+
+ private:
+  ChanCore* channel_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+class TimeoutCase : public ChannelCase {
+ public:
+  TimeoutCase(std::int64_t ns, F f) : ns_(ns), handler_(std::move(f)) {}
+
+  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_timeout(index++, ns_); }
+  void finish(ChanResult) { handler_(); }
+
+ private:
+  std::int64_t ns_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+class OtherwiseCase {
+ public:
+  static constexpr int kIsOtherwise = 1;
+  explicit OtherwiseCase(F f) : handler_(std::move(f)) {}
+
+  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.otherwise = index++; }
+  void finish(ChanResult) { handler_(); }
+
+ private:
+  [[no_unique_address]] F handler_;
+};
+
+template <class Case>
+concept IsCase = requires(std::remove_cvref_t<Case>& one, SelectCase& entry, Rest& rest,
+                          std::size_t& index, ChanResult result) {
+  one.enter(entry, rest, index);
+  one.finish(result);
+};
+
+}  // namespace magpie::detail

@@ -1,0 +1,96 @@
+// selector_case.h: cases that are kept and used again, with handles of their own. Not part of the API.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/detail/select_case.h>
+
+namespace magpie::detail {
+
+struct AnyCase {
+  virtual ~AnyCase() = default;
+  virtual void enter(SelectCase& entry, Rest& rest, std::size_t& index) = 0;
+  virtual void finish(ChanResult result) = 0;
+};
+
+template <class Case>
+struct Kept : AnyCase {
+  template <class... Args>
+  explicit Kept(Args&&... args) : one(std::forward<Args>(args)...) {}
+  void enter(SelectCase& entry, Rest& rest, std::size_t& index) override {
+    one.enter(entry, rest, index);
+  }
+  void finish(ChanResult result) override { one.finish(result); }
+
+  Case one;
+};
+
+template <class T, class F>
+struct KeptReceive : Kept<ReceiveCase<T, F>> {
+  template <class G>
+  KeptReceive(const Chan<T>& its, G&& f)
+      : Kept<ReceiveCase<T, F>>(its, std::forward<G>(f)), channel(its) {}
+
+  Chan<T> channel;
+};
+
+template <class T, class F>
+class KeptSend : public AnyCase {
+ public:
+  template <class V, class G>
+  KeptSend(const Chan<T>& channel, V&& value, G&& f)
+      : channel_(channel), value_(std::forward<V>(value)), handler_(std::forward<G>(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) override {
+    ++index;
+    if (!out_ && !prepare()) return;
+    entry.channel = ChanAccess::core(channel_);
+    entry.slot = out_->address();
+    entry.direction = Direction::send;
+  }
+  void finish(ChanResult result) override {
+    if (result == ChanResult::closed) throw_sent_on_closed();
+    out_->is_gone();
+    out_.reset();
+    next_.reset();
+    handler_();
+  }
+
+ private:
+  // False: there is nothing to send any more.
+  bool prepare() {
+    if constexpr (std::is_copy_constructible_v<T>) {
+      next_.emplace(std::as_const(value_));
+    } else {
+      if (spent_) return false;
+      spent_ = true;
+      next_.emplace(std::move(value_));
+    }
+    out_.emplace(*next_);
+    return true;
+  }
+
+  Chan<T> channel_;
+  T value_;
+  std::optional<T> next_;  // what is sent next
+  std::optional<Outgoing<T>> out_;
+  bool spent_ = false;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+struct KeptSend<void, F> : Kept<SendCase<void, F>> {
+  template <class G>
+  KeptSend(const Chan<void>& its, G&& f)
+      : Kept<SendCase<void, F>>(its, std::forward<G>(f)), channel(its) {}
+
+  Chan<void> channel;
+};
+
+// Throws std::logic_error if there is one already.
+void check_only_otherwise(bool has_one);
+
+}  // namespace magpie::detail

@@ -1,0 +1,136 @@
+// select.h: waits for the first of several channel operations. Works from plain threads too, which then block.
+//
+//   magpie::select(
+//       magpie::on_recv(results, [&](std::optional<int> v) { ... }),   // nullopt: closed
+//       magpie::on_send(requests, 42, [&] { ... }),
+//       magpie::on_timeout(1s, [&] { ... }));
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <magpie/chan.h>
+#include <magpie/detail/select_case.h>
+#include <magpie/detail/select_core.h>
+#include <magpie/detail/selector_case.h>
+
+namespace magpie {
+
+// The cases. Each handler may be left out. Handlers run after the operation, without any lock; what they throw leaves
+// select(). Cases refer to their channel and are meant to be written down in the call.
+
+// Receives. f takes std::optional<T>, nullopt once the channel is closed and drained (Chan<void>: a bool,
+// false then), or nothing.
+template <class T, class F = detail::NoHandler>
+auto on_recv(const Chan<T>& channel, F&& f = {}) {
+  return detail::ReceiveCase<T, std::decay_t<F>>(channel, std::forward<F>(f));
+}
+
+// Sends the value. If it is chosen because the channel is closed, select() throws ClosedChannel. If it is not chosen the
+// value is destroyed with the case.
+template <class T, class V, class F = detail::NoHandler>
+requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) auto on_send(const Chan<T>& channel,
+                                                                             V&& value,
+                                                                             F&& f = {}) {
+  return detail::SendCase<T, std::decay_t<F>>(channel, std::forward<V>(value), std::forward<F>(f));
+}
+template <class F = detail::NoHandler>
+auto on_send(const Chan<void>& channel, F&& f = {}) {
+  return detail::SendCase<void, std::decay_t<F>>(channel, std::forward<F>(f));
+}
+
+// Goes on when nothing else could for so long; zero or less: at once. Of several the shortest counts.
+template <class Rep, class Period, class F = detail::NoHandler>
+auto on_timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
+  return detail::TimeoutCase<std::decay_t<F>>(detail::whole_ns(duration), std::forward<F>(f));
+}
+
+// Goes on at once if no other case can: select() does not wait then. At most one.
+template <class F = detail::NoHandler>
+auto otherwise(F&& f = {}) {
+  return detail::OtherwiseCase<std::decay_t<F>>(std::forward<F>(f));
+}
+
+// Blocks until one of the cases can go on, does it, calls its handler and returns its index. Among several
+// that can, each is chosen with the same probability. A nil channel's case never goes on; if no case ever can,
+// blocks for ever. Allocates nothing (but for values that are carried on the heap).
+template <detail::IsCase... Cases>
+std::size_t select(Cases&&... cases) {
+  constexpr std::size_t kCount = sizeof...(Cases);
+  static_assert(kCount <= detail::kMostCases, "select() takes 65,536 cases at most");
+  static_assert((0 + ... + std::remove_cvref_t<Cases>::kIsOtherwise) <= 1,
+                "select() takes one otherwise() at most");
+
+  detail::SelectCase table[kCount + 1];  // none is allowed, too
+  detail::SelectCase* in_lock_order[kCount + 1];
+  detail::Rest rest;
+  std::size_t index = 0;
+  (cases.enter(table[index], rest, index), ...);  // each advances index
+
+  detail::Choice choice = detail::select(rest.request(table, in_lock_order, kCount));
+  std::size_t chosen = rest.index_of(choice);
+  index = 0;
+  ((index++ == chosen ? cases.finish(table[chosen].result) : void()), ...);
+  return chosen;
+}
+
+// The same with a number of cases that is known at run time. Used by one goroutine or thread at a time; may be used
+// again: receive cases receive again, send cases send another copy of their value (one that cannot be copied is
+// sent once; after that its case is as that of a nil channel), timeouts begin anew.
+class Selector {
+ public:
+  // Each adds a case and returns its index. Handlers as above. Throws std::length_error beyond 65,536 cases,
+  // std::logic_error for a second otherwise().
+  template <class T, class F = detail::NoHandler>
+  std::size_t recv(const Chan<T>& channel, F&& f = {}) {
+    return add(
+        std::make_unique<detail::KeptReceive<T, std::decay_t<F>>>(channel, std::forward<F>(f)));
+  }
+  template <class T, class V, class F = detail::NoHandler>
+  requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) std::size_t
+      send(const Chan<T>& channel, V&& value, F&& f = {}) {
+    return add(std::make_unique<detail::KeptSend<T, std::decay_t<F>>>(
+        channel, std::forward<V>(value), std::forward<F>(f)));
+  }
+  template <class F = detail::NoHandler>
+  std::size_t send(const Chan<void>& channel, F&& f = {}) {
+    return add(
+        std::make_unique<detail::KeptSend<void, std::decay_t<F>>>(channel, std::forward<F>(f)));
+  }
+  template <class Rep, class Period, class F = detail::NoHandler>
+  std::size_t timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
+    return add(std::make_unique<detail::Kept<detail::TimeoutCase<std::decay_t<F>>>>(
+        detail::whole_ns(duration), std::forward<F>(f)));
+  }
+  template <class F = detail::NoHandler>
+  std::size_t otherwise(F&& f = {}) {
+    detail::check_only_otherwise(has_otherwise_);
+    std::size_t index = add(
+        std::make_unique<detail::Kept<detail::OtherwiseCase<std::decay_t<F>>>>(std::forward<F>(f)));
+    has_otherwise_ = true;
+    return index;
+  }
+
+  // As magpie::select() with these cases.
+  std::size_t select();
+
+  std::size_t size() const noexcept { return cases_.size(); }
+  void clear() noexcept;
+
+ private:
+  std::size_t add(std::unique_ptr<detail::AnyCase> one);
+
+  std::vector<std::unique_ptr<detail::AnyCase>> cases_;
+  // Room for select(), as many as there are cases.
+  std::vector<detail::SelectCase> table_;
+  std::vector<detail::SelectCase*> in_lock_order_;
+  bool has_otherwise_ = false;
+};
+
+}  // namespace magpie

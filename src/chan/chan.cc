@@ -1,0 +1,188 @@
+#include <magpie/chan.h>
+
+#include <limits>
+#include <new>
+#include <string>
+
+#include "chan/channel.h"
+#include "chan/channel_pool.h"
+#include "sched/park.h"
+
+namespace magpie::chan {
+
+bool unlock_in_commit(sched::M*, sched::G*, void* channel) {
+  static_cast<Channel*>(channel)->lock.unlock();
+  return true;
+}
+
+namespace {
+
+using sched::WaitReason;
+
+// Waits at the list until a partner or close() comes. The lock is held and released.
+ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, WaitReason reason,
+                           Presence& presence) {
+  sched::Waiter who;
+  ChanWaiter waiter;
+  waiter.who = &who;
+  waiter.slot = slot;
+  waiter.select = nullptr;
+  list.push(waiter, presence);
+  if (presence.m() != nullptr) {
+    sched::park(reason, unlock_in_commit, &channel);
+  } else {
+    channel.lock.unlock();
+    presence.leave();
+    who.block_thread();
+  }
+  return waiter.result;
+}
+
+[[noreturn]] void wait_for_ever(WaitReason reason) {
+  sched::Waiter who;
+  for (;;)
+    who.wait(
+        reason, [](sched::Waiter&, void*) { return true; }, nullptr);
+}
+
+std::byte* allocate_ring(const detail::ElementKind& kind, std::size_t capacity) {
+  if (kind.size == 0 || capacity == 0) return nullptr;
+  if (capacity > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / kind.size) {
+    throw std::length_error("magpie: Chan of capacity " + std::to_string(capacity) +
+                            ": more than the address space holds");
+  }
+  return static_cast<std::byte*>(
+      ::operator new (capacity* kind.size, std::align_val_t{kind.alignment}));
+}
+
+void destroy_elements(Channel& channel) {
+  if (channel.kind->destroy == nullptr) return;
+  std::size_t end = channel.state.capacity() * channel.step();
+  std::size_t at = channel.receive_at;
+  for (std::size_t left = channel.state.count(); left != 0; --left) {
+    channel.kind->destroy(channel.ring + at);
+    at += channel.step();
+    if (at == end) at = 0;
+  }
+}
+
+}  // namespace
+}  // namespace magpie::chan
+
+namespace magpie::detail {
+
+using namespace chan;
+
+ChanCore* make_channel(const ElementKind& kind, std::size_t capacity) {
+  std::byte* ring = allocate_ring(kind, capacity);
+  Channel* channel;
+  try {
+    channel = take_channel();
+  } catch (...) {
+    ::operator delete (ring, std::align_val_t{kind.alignment});
+    throw;
+  }
+  channel->references.store(1, std::memory_order_relaxed);  // relaxed: nobody else knows it yet
+  channel->kind = &kind;
+  channel->ring = ring;
+  channel->receive_at = channel->send_at = 0;
+  channel->state.open(capacity);
+  return channel;
+}
+
+void destroy_channel(ChanCore* core) noexcept {
+  Channel* channel = channel_of(core);
+  destroy_elements(*channel);
+  if (channel->ring != nullptr)
+    ::operator delete (channel->ring, std::align_val_t{channel->kind->alignment});
+  channel->senders.reset();
+  channel->receivers.reset();
+  give_channel(channel);
+}
+
+ChanResult send(ChanCore* core, void* value) {
+  if (core == nullptr) wait_for_ever(WaitReason::nil_chan_send);
+  Channel& channel = *channel_of(core);
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.send_locked(value, presence);
+  if (step.result == ChanResult::refused) {
+    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, presence);
+  }
+  channel.lock.unlock();
+  return step.finish();
+}
+
+ChanResult receive(ChanCore* core, void* slot) {
+  if (core == nullptr) wait_for_ever(WaitReason::nil_chan_receive);
+  Channel& channel = *channel_of(core);
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, presence);
+  if (step.result == ChanResult::refused) {
+    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, presence);
+  }
+  channel.lock.unlock();
+  return step.finish();
+}
+
+bool refuses_send(const ChanCore* core) noexcept {
+  return core == nullptr || channel_of(core)->state.refuses_send(channel_of(core)->receivers);
+}
+
+ChanResult try_send(ChanCore* core, void* value) {
+  if (refuses_send(core)) return ChanResult::refused;
+  Channel& channel = *channel_of(core);
+  if (channel.state.is_closed()) return ChanResult::closed;
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.send_locked(value, presence);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+ChanResult try_receive(ChanCore* core, void* slot) {
+  if (core == nullptr) return ChanResult::refused;
+  Channel& channel = *channel_of(core);
+  if (channel.state.refuses_receive(channel.senders)) return ChanResult::refused;
+  if (channel.state.is_drained()) return ChanResult::closed;
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, presence);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+void close(ChanCore* core) {
+  if (core == nullptr) throw std::logic_error("magpie: close() of the nil channel");
+  Channel& channel = *channel_of(core);
+  Presence presence;
+  channel.lock.lock();
+  if (channel.state.closed()) {
+    channel.lock.unlock();
+    throw ClosedChannel("magpie: close() of a closed channel");
+  }
+  channel.state.close();
+  ChanWaiter* waiter = channel.take_all(channel.senders, presence, nullptr);
+  waiter = channel.take_all(channel.receivers, presence, waiter);
+  channel.lock.unlock();
+  while (waiter != nullptr) {
+    auto* next = static_cast<ChanWaiter*>(waiter->next);  // a woken waiter's record may be gone
+    waiter->who->wake();
+    waiter = next;
+  }
+}
+
+std::size_t size(const ChanCore* core) noexcept {
+  return core == nullptr ? 0 : channel_of(core)->state.size();
+}
+std::size_t capacity(const ChanCore* core) noexcept {
+  return core == nullptr ? 0 : channel_of(core)->state.capacity();
+}
+bool is_closed(const ChanCore* core) noexcept {
+  return core != nullptr && channel_of(core)->state.is_closed();
+}
+
+void throw_sent_on_closed() { throw ClosedChannel("magpie: send on a closed channel"); }
+
+}  // namespace magpie::detail

@@ -1,0 +1,83 @@
+#include "chan/channel_pool.h"
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "base/fence.h"
+#include "base/lock.h"
+#include "chan/channel.h"
+
+namespace magpie::chan {
+namespace {
+
+constexpr std::size_t kAtHand = 64;  // of a thread, at most
+constexpr std::size_t kBatch = 32;   // moved between a thread and the others at a time
+
+struct Chain {
+  Channel* first = nullptr;
+  std::size_t count = 0;
+
+  void push(Channel* channel) {
+    channel->next_free = first;
+    first = channel;
+    ++count;
+  }
+  Channel* pop() {
+    Channel* channel = first;
+    first = channel->next_free;
+    --count;
+    return channel;
+  }
+};
+
+base::Lock lock;
+Chain shared;  // guarded by lock
+
+void move_batch(Chain& from, Chain& to) {
+  for (std::size_t i = 0; i < kBatch && from.count != 0; ++i) to.push(from.pop());
+}
+
+struct AtHand {
+  Chain chain;
+  ~AtHand() {
+    std::lock_guard hold(lock);
+    while (chain.count != 0) shared.push(chain.pop());
+  }
+};
+
+// Used only inside functions that do not switch stacks, so its address is that of the right thread.
+thread_local AtHand at_hand;
+
+[[gnu::noinline]] void refill(Chain& mine) {
+  {
+    std::lock_guard hold(lock);
+    move_batch(shared, mine);
+  }
+  if (mine.count != 0) return;
+  base::prepare_fences();  // before the first lock of the first channel is used
+  auto* fresh = static_cast<Channel*>(
+      ::operator new (kBatch * sizeof(Channel), std::align_val_t{alignof(Channel)}));
+  for (std::size_t i = 0; i < kBatch; ++i) mine.push(new (fresh + i) Channel);
+}
+
+[[gnu::noinline]] void give_batch(Chain& mine) {
+  std::lock_guard hold(lock);
+  move_batch(mine, shared);
+}
+
+}  // namespace
+
+[[gnu::noinline]] Channel* take_channel() {
+  Chain& mine = at_hand.chain;
+  if (mine.count == 0) refill(mine);
+  return mine.pop();
+}
+
+[[gnu::noinline]] void give_channel(Channel* channel) noexcept {
+  Chain& mine = at_hand.chain;
+  mine.push(channel);
+  if (mine.count > kAtHand) give_batch(mine);
+}
+
+}  // namespace magpie::chan

@@ -1,0 +1,293 @@
+// select.cc: the first of several channel operations that can go on. Protocol [select]: claim.h.
+//
+//   1. Look at every channel without its lock. Of those that seem ready choose one at random, lock it alone, do it.
+//   2. Nothing: lock all channels, in the order of their addresses and each once, and look again. Only now it is
+//      certain that at one moment none was ready.
+//   3. Put a record per case on the lists, and sleep; the locks are released once the registers are saved.
+//   4. Woken: take the records that lost off their lists, one channel at a time.
+//
+// Each choice is uniform among the ready: count them, draw a number, do that one. A partner that is itself a select may
+// be gone by then; so count and draw again.
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <span>
+
+#include <magpie/detail/select_core.h>
+#include <magpie/select.h>
+#include <magpie/time.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "chan/channel.h"
+#include "sched/p.h"
+
+namespace magpie::chan {
+namespace {
+
+using detail::Choice;
+using detail::Chosen;
+using detail::Direction;
+using detail::Select;
+using detail::SelectCase;
+using sched::Waiter;
+using sched::WaitReason;
+using Cases = std::span<SelectCase>;
+
+static_assert(sizeof(ChanWaiter) <= SelectCase::kRecordBytes && alignof(ChanWaiter) <= 8);
+static_assert(std::is_trivially_destructible_v<ChanWaiter>);
+
+constexpr int kOptimisticTries = 3;
+
+Channel& channel_of(const SelectCase& one) { return *chan::channel_of(one.channel); }
+
+// Below n, uniformly but for one in 2^32 / n. In a function of its own: the thread's generator must not be remembered
+// over a switch.
+[[gnu::noinline]] std::size_t draw(const Presence& presence, std::size_t n) {
+  if (n == 1) return 0;
+  thread_local base::Random of_thread(reinterpret_cast<std::uintptr_t>(&of_thread));
+  base::Random& random = presence.m() != nullptr ? presence.m()->p->random : of_thread;
+  return static_cast<std::size_t>((std::uint64_t{random.next()} * n) >> 32);
+}
+
+// ---- without locks
+
+bool looks_ready(const SelectCase& one) {
+  const Channel& channel = channel_of(one);
+  return one.direction == Direction::receive ? !channel.state.refuses_receive(channel.senders)
+                                             : !channel.state.refuses_send(channel.receivers);
+}
+
+// The nth case, from 0, for which ready(case) is true; null if there are not so many.
+template <class Ready>
+SelectCase* nth(Cases cases, std::size_t n, Ready ready) {
+  for (SelectCase& one : cases) {
+    if (one.channel != nullptr && ready(one) && n-- == 0) return &one;
+  }
+  return nullptr;
+}
+
+template <class Ready>
+std::size_t count(Cases cases, Ready ready) {
+  std::size_t found = 0;
+  for (SelectCase& one : cases) found += one.channel != nullptr && ready(one);
+  return found;
+}
+
+ChanResult try_alone(SelectCase& one) {
+  return one.direction == Direction::receive ? detail::try_receive(one.channel, one.slot)
+                                             : detail::try_send(one.channel, one.slot);
+}
+
+struct Glance {
+  SelectCase* done = nullptr;
+  bool none_was_ready = false;  // each by itself: not all at the same moment
+};
+
+Glance try_one_by_one(Cases cases) {
+  Presence presence;
+  for (int tries = 0; tries < kOptimisticTries; ++tries) {
+    std::size_t ready = count(cases, looks_ready);
+    if (ready == 0) return {nullptr, true};
+    SelectCase* one = nth(cases, draw(presence, ready), looks_ready);
+    if (one == nullptr) continue;
+    one->result = try_alone(*one);
+    if (one->result != ChanResult::refused) return {one};
+  }
+  return {};
+}
+
+// ---- with all locks
+
+// The channels of a select in the order in which they are locked; each once.
+class Locks {
+ public:
+  Locks(Cases cases, SelectCase** room) : order_(room) {
+    for (SelectCase& one : cases) {
+      if (one.channel != nullptr) order_[count_++] = &one;
+    }
+    std::sort(order_, order_ + count_, [](const SelectCase* a, const SelectCase* b) {
+      return std::less<>()(a->channel, b->channel);
+    });
+  }
+
+  bool empty() const { return count_ == 0; }
+  std::span<SelectCase*> in_order() const { return {order_, count_}; }
+
+  void lock_all() const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (is_first(i)) channel_of(*order_[i]).lock.lock();
+    }
+  }
+
+  // May run when the select has been woken: it gets no further than lock by lock behind us, until the last is
+  // released. That one is released last, and nothing of the select is touched after it.
+  void unlock_all() const {
+    std::size_t last = last_first();
+    for (std::size_t i = 0; i < last; ++i) {
+      if (is_first(i)) channel_of(*order_[i]).lock.unlock();
+    }
+    Channel& final = channel_of(*order_[last]);
+    final.lock.unlock();
+  }
+
+  // Returns when unlock_all() has released the last lock, with that lock.
+  base::QuickLock& last_lock() const { return channel_of(*order_[last_first()]).lock; }
+
+ private:
+  bool is_first(std::size_t i) const {
+    return i == 0 || order_[i]->channel != order_[i - 1]->channel;
+  }
+  std::size_t last_first() const {
+    std::size_t i = count_ - 1;
+    while (!is_first(i)) --i;
+    return i;
+  }
+
+  SelectCase** order_;
+  std::size_t count_ = 0;
+};
+
+// Does one that is ready, if any is. All locks are held.
+SelectCase* try_all_locked(Cases cases, const Presence& presence, ChanWaiter*& partner) {
+  auto ready = [&](SelectCase& one) {
+    return one.direction == Direction::receive ? channel_of(one).can_receive_locked(presence)
+                                               : channel_of(one).can_send_locked(presence);
+  };
+  while (std::size_t found = count(cases, ready)) {
+    SelectCase* one = nth(cases, draw(presence, found), ready);
+    if (one == nullptr) continue;
+    Step step = one->direction == Direction::receive
+                    ? channel_of(*one).receive_locked(one->slot, presence)
+                    : channel_of(*one).send_locked(one->slot, presence);
+    if (step.result == ChanResult::refused) continue;  // the partner was a select, and is gone
+    one->result = step.result;
+    partner = step.partner;
+    return one;
+  }
+  return nullptr;
+}
+
+// ---- waiting
+
+ChanWaiter& record_of(SelectCase& one) {
+  return *std::launder(reinterpret_cast<ChanWaiter*>(one.record));
+}
+sched::WaitList& list_of(SelectCase& one) {
+  return one.direction == Direction::receive ? channel_of(one).receivers : channel_of(one).senders;
+}
+
+// On the stack of whoever selects.
+struct Wait {
+  Locks& locks;
+  SelectWord word;
+};
+
+bool release(Waiter&, void* mine) {
+  static_cast<Wait*>(mine)->locks.unlock_all();
+  return true;
+}
+
+// The deadline may pass before release() has run: then it comes first.
+bool withdraw(Waiter&, void* mine) {
+  auto& wait = *static_cast<Wait*>(mine);
+  base::QuickLock& lock = wait.locks.last_lock();
+  lock.lock();
+  bool won = wait.word.claim(SelectWord::kTimeIsUp);
+  lock.unlock();
+  return won;
+}
+
+void show_records(Cases cases, const Locks& locks, Waiter& who, SelectWord& word,
+                  const Presence& presence) {
+  for (SelectCase* one : locks.in_order()) {
+    auto* record = new (one->record) ChanWaiter;
+    record->who = &who;
+    record->slot = one->slot;
+    record->select = &word;
+    record->index = static_cast<std::uint32_t>(one - cases.data());
+    list_of(*one).push(*record, presence);
+  }
+}
+
+void take_records_back(const Locks& locks) {
+  for (SelectCase* one : locks.in_order()) {
+    Channel& channel = channel_of(*one);
+    channel.lock.lock();
+    list_of(*one).unlink(record_of(*one));
+    channel.lock.unlock();
+  }
+}
+
+// The locks are held and released.
+Choice wait_and_unlock(Cases cases, Locks& locks, std::int64_t deadline_ns, Presence& presence) {
+  Waiter who;
+  Wait wait{locks, {}};
+  show_records(cases, locks, who, wait.word, presence);
+  presence.leave();
+  bool woken = who.wait_until(deadline_ns, WaitReason::select, release, withdraw, &wait);
+  take_records_back(locks);
+  if (!woken) return {Chosen::time_is_up};
+  SelectCase& winner = cases[wait.word.winner()];
+  winner.result = record_of(winner).result;
+  return {Chosen::a_case, wait.word.winner()};
+}
+
+std::int64_t deadline_of(const Select& select) {
+  if (select.timeout_ns == detail::kNoDeadline) return sched::kNever;
+  std::int64_t now = base::now_ns();
+  return select.timeout_ns > sched::kNever - now ? sched::kNever : now + select.timeout_ns;
+}
+
+// No case names a channel.
+Choice wait_for_time(std::int64_t deadline_ns) {
+  if (deadline_ns == sched::kNever) {
+    Waiter who;
+    for (;;) {
+      who.wait(
+          WaitReason::select_no_cases, [](Waiter&, void*) { return true; }, nullptr);
+    }
+  }
+  detail::sleep_until(deadline_ns);
+  return {Chosen::time_is_up};
+}
+
+}  // namespace
+}  // namespace magpie::chan
+
+namespace magpie::detail {
+
+using namespace chan;
+
+Choice select(const Select& select) {
+  Cases cases(select.cases, select.count);
+  auto index_of = [&](SelectCase* one) { return static_cast<std::size_t>(one - select.cases); };
+  Glance glance = try_one_by_one(cases);
+  if (glance.done != nullptr) return {Chosen::a_case, index_of(glance.done)};
+
+  bool returns_at_once = select.if_none_is_ready == Select::IfNoneIsReady::return_at_once;
+  Locks locks(cases, select.in_lock_order);
+  if (locks.empty()) {
+    if (returns_at_once) return {Chosen::none_is_ready};
+    return wait_for_time(deadline_of(select));
+  }
+
+  bool one_channel = locks.in_order().size() == 1;
+  if (returns_at_once && one_channel && glance.none_was_ready) return {Chosen::none_is_ready};
+
+  Presence presence;
+  locks.lock_all();
+  ChanWaiter* partner = nullptr;
+  if (SelectCase* one = try_all_locked(cases, presence, partner)) {
+    locks.unlock_all();
+    if (partner != nullptr) partner->who->wake();
+    return {Chosen::a_case, index_of(one)};
+  }
+  if (returns_at_once || select.timeout_ns == 0) {
+    locks.unlock_all();
+    return {returns_at_once ? Chosen::none_is_ready : Chosen::time_is_up};
+  }
+  return wait_and_unlock(cases, locks, deadline_of(select), presence);
+}
+
+}  // namespace magpie::detail

@@ -1,0 +1,40 @@
+// presence.h: may the records of waiting goroutines be touched?
+//
+// The end of run() unmaps the stacks of goroutines that still wait, and tells nobody; what they wait for may live on.
+// A goroutine that runs keeps its run() from ending. A plain thread has to come in through the gate [outsider] and
+// stay inside from the moment it looks at a waiter until it has woken it. Hold it briefly: never while blocking.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/current.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+
+class Presence {
+ public:
+  Presence() : m_(current_m()), entered_(m_ == nullptr && enter_runtime()) {}
+  ~Presence() { leave(); }
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+
+  // The run() whose goroutines are there while this lives. 0: none is.
+  std::uint64_t generation() const { return m_ != nullptr || entered_ ? runtime->generation : 0; }
+
+  M* m() const { return m_; }  // null: a plain thread
+
+  // Before blocking.
+  void leave() {
+    if (entered_) [[unlikely]] {
+      entered_ = false;
+      leave_runtime();
+    }
+  }
+
+ private:
+  M* const m_;
+  bool entered_;
+};
+
+}  // namespace magpie::sched

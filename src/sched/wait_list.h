@@ -1,0 +1,129 @@
+// wait_list.h: those who wait for the same thing, first come, first served, linked through records on their stacks.
+//
+// A list may outlive the run() whose goroutines wait on it; their stacks are then gone, and with them the links. So
+// the list knows which run() its goroutines belong to. Whoever comes with another one (Presence) forgets
+// all goroutines, without touching a single record. Plain threads are still there: they are linked among
+// themselves too, and the list is made again of them.
+//
+//   goroutine records   next, previous
+//   thread records      next, previous, and next_thread, previous_thread
+//
+// Invariant  Goroutines on the list belong to generation_.
+// Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
+//            unlinking it is nothing. That matters to waiters on several lists, who come back for the rest.
+//
+// Everything but looks_empty() needs the lock of whoever owns the list.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "sched/presence.h"
+
+namespace magpie::sched {
+
+struct WaitRecord {
+  WaitRecord* next;
+  WaitRecord* previous;
+  WaitRecord* next_thread;      // thread records only
+  WaitRecord* previous_thread;  //
+  std::uint64_t era = 0;        // 0: not on a list
+  bool is_thread;
+};
+
+class WaitList {
+ public:
+  // Without the lock: outdated by the time it is used. Acquires what was written before the list became empty.
+  bool looks_empty() const { return first_.load(base::acquire) == nullptr; }
+
+  // The one who waits longest; null: nobody does.
+  WaitRecord* first(const Presence& presence) {
+    WaitRecord* record = first_.load(base::relaxed);  // relaxed: the lock is held
+    if (record == nullptr) return nullptr;
+    if (generation_ != presence.generation()) [[unlikely]] {
+      forget_goroutines(presence.generation());
+      record = first_.load(base::relaxed);
+    }
+    return record;
+  }
+
+  void push(WaitRecord& record, const Presence& presence) {
+    WaitRecord* last = first(presence) == nullptr ? nullptr : last_;
+    record.next = nullptr;
+    record.previous = last;
+    record.era = era_;
+    record.is_thread = presence.m() == nullptr;
+    if (last != nullptr) {
+      last->next = &record;
+    } else {
+      generation_ = presence.generation();
+      first_.store(&record, base::release);  // with looks_empty()
+    }
+    last_ = &record;
+    if (record.is_thread) [[unlikely]]
+      push_thread(record);
+  }
+
+  void unlink(WaitRecord& record) {
+    if (record.era != era_) return;  // not on it, or forgotten
+    record.era = 0;
+    if (record.previous != nullptr) {
+      record.previous->next = record.next;
+    } else {
+      first_.store(record.next, base::release);  // with looks_empty()
+    }
+    if (record.next != nullptr) {
+      record.next->previous = record.previous;
+    } else {
+      last_ = record.previous;
+    }
+    if (record.is_thread) [[unlikely]]
+      unlink_thread(record);
+  }
+
+  // The owner goes away, or becomes another's; nobody who is alive waits.
+  void reset() {
+    first_.store(nullptr, base::relaxed);  // relaxed: the owner is alone
+    last_ = first_thread_ = last_thread_ = nullptr;
+    ++era_;
+  }
+
+ private:
+  void push_thread(WaitRecord& record) {
+    record.next_thread = nullptr;
+    record.previous_thread = last_thread_;
+    (last_thread_ != nullptr ? last_thread_->next_thread : first_thread_) = &record;
+    last_thread_ = &record;
+  }
+
+  void unlink_thread(WaitRecord& record) {
+    (record.previous_thread != nullptr ? record.previous_thread->next_thread : first_thread_) =
+        record.next_thread;
+    (record.next_thread != nullptr ? record.next_thread->previous_thread : last_thread_) =
+        record.previous_thread;
+  }
+
+  [[gnu::noinline]] void forget_goroutines(std::uint64_t generation) {
+    generation_ = generation;
+    ++era_;
+    WaitRecord* before = nullptr;
+    for (WaitRecord* thread = first_thread_; thread != nullptr; thread = thread->next_thread) {
+      thread->era = era_;
+      thread->previous = before;
+      thread->next = thread->next_thread;
+      before = thread;
+    }
+    last_ = last_thread_;
+    first_.store(first_thread_, base::release);  // with looks_empty()
+  }
+
+  base::Atomic<WaitRecord*> first_{nullptr};  // atomic: written under the owner's lock
+  // guarded by the owner's lock
+  WaitRecord* last_ = nullptr;
+  std::uint64_t generation_ = 0;
+  std::uint64_t era_ = 1;
+  WaitRecord* first_thread_ = nullptr;
+  WaitRecord* last_thread_ = nullptr;
+};
+
+}  // namespace magpie::sched

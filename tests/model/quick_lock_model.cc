@@ -1,0 +1,72 @@
+// Model of [quick-lock]: who unlocks and who goes to sleep.
+//
+// Checked   One holder at a time, who sees what the one before wrote; nobody sleeps for ever.
+// Bounds    Two threads: every interleaving. Three: at most three preemptions, and random executions.
+// Stands in The kernel's futex: compare and sleep are one step under its own lock.
+//
+// Mutant MUTANT_NO_FENCE          unlocker and sleeper miss each other
+// Mutant MUTANT_RELAXED_RELEASE   the next holder does not see what was written
+// Mutant MUTANT_BLIND_EXCHANGE    two hold it
+// Mutant MUTANT_AWAKE_EARLY       a woken sleeper does not count while it tries: nobody wakes the next
+#include "model_run.h"
+
+#include "base/quick_lock.h"
+
+namespace {
+
+using magpie::base::QuickLockWords;
+
+template <unsigned threads>
+struct Holders : rl::test_suite<Holders<threads>, threads> {
+  QuickLockWords words;
+  rl::var<int> written;
+  rl::mutex kernel;
+  rl::condition_variable sleeping;
+
+  void before() { written(RL_INFO) = 0; }
+
+  // Sleeps if the lock is held.
+  void futex_wait() {
+    kernel.lock(RL_INFO);
+    if (words.held().load(std::memory_order_relaxed) == QuickLockWords::kHeld)
+      sleeping.wait(kernel, RL_INFO);
+    kernel.unlock(RL_INFO);
+  }
+  void futex_wake() {
+    kernel.lock(RL_INFO);
+    sleeping.notify_one(RL_INFO);
+    kernel.unlock(RL_INFO);
+  }
+
+  void lock() {
+    if (words.try_lock()) return;
+    words.announce_sleeper();
+#ifdef MUTANT_AWAKE_EARLY
+    while (!words.try_lock()) {
+      futex_wait();
+      words.is_awake();
+    }
+#else
+    while (!words.try_lock()) futex_wait();
+    words.is_awake();
+#endif
+  }
+
+  void thread(unsigned) {
+    lock();
+    written(RL_INFO) = written(RL_INFO) + 1;
+    if (words.unlock()) futex_wake();
+  }
+
+  void after() { RL_ASSERT(written(RL_INFO) == threads); }
+};
+
+}  // namespace
+
+int main() {
+  return model::Runs()
+      .explore<Holders<2>>("two threads", model::full())
+      .explore<Holders<3>>("three threads", model::bounded(3))
+      .explore<Holders<3>>("three threads", model::random(200'000))
+      .report();
+}

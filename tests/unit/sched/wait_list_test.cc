@@ -1,0 +1,103 @@
+// wait_list_test.cc: waiters in line, and what is left of them when their run() has ended.
+
+#include "sched/wait_list.h"
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+
+#include <cstring>
+#include <vector>
+
+namespace magpie::sched {
+namespace {
+
+// Stands for a stack that is gone: following one of its links would crash.
+void scribble(WaitRecord& record) { std::memset(static_cast<void*>(&record), 0xAB, sizeof record); }
+
+std::vector<WaitRecord*> drain(WaitList& list) {
+  std::vector<WaitRecord*> all;
+  Presence presence;
+  while (WaitRecord* record = list.first(presence)) {
+    all.push_back(record);
+    list.unlink(*record);
+  }
+  return all;
+}
+
+using Records = std::vector<WaitRecord*>;
+
+TEST(WaitList, WaitersLeaveInTheOrderInWhichTheyCame) {
+  WaitList list;
+  WaitRecord a, b, c;
+  EXPECT_TRUE(list.looks_empty());
+  for (WaitRecord* record : {&a, &b, &c}) list.push(*record, Presence());
+  EXPECT_FALSE(list.looks_empty());
+  EXPECT_EQ(drain(list), (Records{&a, &b, &c}));
+  EXPECT_TRUE(list.looks_empty());
+}
+
+TEST(WaitList, AnyoneMayBeTakenOut) {
+  for (int out = 0; out < 3; ++out) {
+    WaitList list;
+    WaitRecord records[3];
+    for (WaitRecord& record : records) list.push(record, Presence());
+    list.unlink(records[out]);
+    list.unlink(records[out]);  // the second time it is nothing
+    Records rest;
+    for (int i = 0; i < 3; ++i) {
+      if (i != out) rest.push_back(&records[i]);
+    }
+    EXPECT_EQ(drain(list), rest);
+  }
+}
+
+TEST(WaitList, GoroutinesOfAnEarlierRunAreForgottenWithoutBeingTouched) {
+  WaitList list;
+  WaitRecord gone[2];
+  run([&] {
+    for (WaitRecord& record : gone) list.push(record, Presence());
+  });
+  for (WaitRecord& record : gone) scribble(record);
+  WaitRecord thread;
+  list.push(thread, Presence());
+  EXPECT_EQ(drain(list), Records{&thread});
+}
+
+TEST(WaitList, ThreadsStayInLineWhenGoroutinesAreForgotten) {
+  WaitList list;
+  WaitRecord threads[3], gone[3];
+  list.push(threads[0], Presence());
+  run([&] {
+    // The first goroutine of this run() forgets those of an earlier one, of which there are none.
+    for (int i = 0; i < 3; ++i) list.push(gone[i], Presence());
+  });
+  EXPECT_FALSE(list.looks_empty());
+  for (WaitRecord& record : gone) scribble(record);
+  list.push(threads[1], Presence());
+  list.push(threads[2], Presence());
+  list.unlink(threads[1]);
+  run([&] { EXPECT_EQ(drain(list), (Records{&threads[0], &threads[2]})); });
+}
+
+TEST(WaitList, TheNextRunsGoroutinesForgetThoseOfTheOneBefore) {
+  WaitList list;
+  WaitRecord gone, here;
+  run([&] { list.push(gone, Presence()); });
+  scribble(gone);
+  run([&] {
+    list.push(here, Presence());
+    EXPECT_EQ(drain(list), Records{&here});
+  });
+}
+
+TEST(WaitList, AForgottenRecordMayBeTakenOutInVain) {
+  WaitList list;
+  WaitRecord forgotten, thread;
+  run([&] { list.push(forgotten, Presence()); });
+  list.push(thread, Presence());
+  list.unlink(forgotten);
+  EXPECT_EQ(drain(list), Records{&thread});
+}
+
+}  // namespace
+}  // namespace magpie::sched
