@@ -66,14 +66,14 @@ class Chan {
   }
 
   // Blocks until there is a value; nullopt once the channel is closed and drained.
-  [[nodiscard]] std::optional<T> recv() const {
+  std::optional<T> recv() const {
     detail::Incoming<T> in;
     return in.take(detail::receive(core_, in.address()));
   }
 
   // The same without waiting: false, and the value untouched, if it would have to. Throws ClosedChannel. Lock-free when
   // refused. (A T whose move may throw is copied if it can be; if not, it is moved there and back.)
-  [[nodiscard]] bool try_send(T& value) const {
+  bool try_send(T& value) const {
     if (detail::refuses_send(core_)) return false;
     detail::Outgoing<T> out(value);
     switch (detail::try_send(core_, out.address())) {
@@ -89,11 +89,11 @@ class Chan {
     }
     detail::throw_sent_on_closed();
   }
-  [[nodiscard]] bool try_send(T&& value) const { return try_send(value); }
+  bool try_send(T&& value) const { return try_send(value); }
 
   // The same as recv() without waiting: nullopt also while there is nothing to receive. closed() tells the two
   // apart, if asked before.
-  [[nodiscard]] std::optional<T> try_recv() const {
+  std::optional<T> try_recv() const {
     detail::Incoming<T> in;
     return in.take(detail::try_receive(core_, in.address()));
   }
@@ -170,13 +170,13 @@ class Chan<void> {
   // As Chan<T>::recv; false once closed and drained.
   bool recv() const { return detail::receive(core_, nullptr) == detail::ChanResult::done; }
 
-  [[nodiscard]] bool try_send() const {
+  bool try_send() const {
     detail::ChanResult result = detail::try_send(core_, nullptr);
     if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
     return result == detail::ChanResult::done;
   }
   // False also while there is nothing to receive.
-  [[nodiscard]] bool try_recv() const {
+  bool try_recv() const {
     return detail::try_receive(core_, nullptr) == detail::ChanResult::done;
   }
 

@@ -3,10 +3,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
 
+#include <magpie/chan.h>
 #include <magpie/detail/deadline.h>
 
 namespace magpie {
+
+using TimePoint = std::chrono::steady_clock::time_point;
 
 namespace detail {
 void sleep_until(DeadlineNs deadline);
@@ -26,5 +33,121 @@ void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> ti
   if (time <= std::chrono::steady_clock::now()) return;
   detail::sleep_until(detail::deadline_at(time));
 }
+
+namespace detail {
+
+// What a timer calls, in a goroutine of its own. Shared, as it may be called again.
+struct TimerCall {
+  std::shared_ptr<void> object = nullptr;
+  void (*call)(void*) = nullptr;
+};
+
+struct TimerState;  // src/time/timer_state.h
+
+// Shares a timer.
+class TimerHandle {
+ public:
+  // Throws std::logic_error when no runtime runs, std::bad_alloc.
+  TimerHandle(DeadlineNs first, std::int64_t period_ns, TimerCall call);
+  TimerHandle(const TimerHandle& other) noexcept;
+  TimerHandle(TimerHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  TimerHandle& operator=(TimerHandle other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~TimerHandle();
+
+  Chan<TimePoint> channel() const;
+  bool stop() const;
+  bool reset(DeadlineNs first, std::int64_t period_ns) const;
+
+ private:
+  TimerState* state_;
+};
+
+template <class Rep, class Period>
+std::int64_t checked_period(std::chrono::duration<Rep, Period> period) {
+  std::int64_t ns = whole_ns(period);
+  if (ns == 0) throw std::invalid_argument("magpie: a Ticker's period must be positive");
+  return ns;
+}
+
+}  // namespace detail
+
+// Sends the time on its channel once, after a while, or calls a function (after_func). A shared handle: copies name
+// the same timer. A timer whose last handle is gone still does what it was made for.
+class Timer {
+ public:
+  // Starts. Zero or less: at once. Throws std::logic_error when no runtime runs, std::bad_alloc.
+  template <class Rep, class Period>
+  explicit Timer(std::chrono::duration<Rep, Period> duration)
+      : handle_(detail::deadline_after(duration), 0, {}) {}
+
+  // Receives the time at which the timer fired. It has room for one value, so firing never waits. For a timer of
+  // after_func: the nil channel. Throws std::bad_alloc.
+  Chan<TimePoint> channel() const { return handle_.channel(); }
+
+  // The timer does not fire. True: it had neither fired nor been stopped, or nobody had received its value; false: too
+  // late. After it no value is received from the channel. It does not wait for a function that runs already. Never blocks.
+  bool stop() const { return handle_.stop(); }
+
+  // As stop(), and starts again. Throws std::logic_error when no runtime runs.
+  template <class Rep, class Period>
+  bool reset(std::chrono::duration<Rep, Period> duration) const {
+    return handle_.reset(detail::deadline_after(duration), 0);
+  }
+
+ private:
+  friend Timer make_call_timer(detail::DeadlineNs first, detail::TimerCall call);
+  explicit Timer(detail::TimerHandle handle) : handle_(std::move(handle)) {}
+
+  detail::TimerHandle handle_;
+};
+
+inline Timer make_call_timer(detail::DeadlineNs first, detail::TimerCall call) {
+  return Timer(detail::TimerHandle(first, 0, std::move(call)));
+}
+
+// A channel that receives the time once, after so long. Throws std::logic_error when no runtime runs, std::bad_alloc.
+template <class Rep, class Period>
+Chan<TimePoint> after(std::chrono::duration<Rep, Period> duration) {
+  return Timer(duration).channel();
+}
+
+// Calls f in a goroutine of its own after so long, and again after each reset() of the timer it returns; these calls may
+// overlap. Throws std::logic_error when no runtime runs, std::bad_alloc.
+template <class Rep, class Period, class F>
+requires std::is_invocable_v < std::decay_t<F>
+& > Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
+  using Call = std::decay_t<F>;
+  return make_call_timer(detail::deadline_after(duration),
+                         {std::make_shared<Call>(std::forward<F>(f)),
+                          [](void* object) { (*static_cast<Call*>(object))(); }});
+}
+
+// Sends the time on its channel at regular intervals. Ticks that nobody received in time are left out: at most one
+// waits. A shared handle; the ticker stops when the last one is gone.
+class Ticker {
+ public:
+  // Throws std::invalid_argument unless the period is positive, std::logic_error when no runtime runs, std::bad_alloc.
+  template <class Rep, class Period>
+  explicit Ticker(std::chrono::duration<Rep, Period> period)
+      : handle_(detail::deadline_after(period), detail::checked_period(period), {}) {}
+
+  // Receives the time of each tick. Not closed by stop(). Throws std::bad_alloc.
+  Chan<TimePoint> channel() const { return handle_.channel(); }
+
+  // No more ticks; none is received after it. Never blocks.
+  void stop() const { handle_.stop(); }
+
+  // Starts anew with this period; no earlier tick is received after it. Throws as the constructor.
+  template <class Rep, class Period>
+  void reset(std::chrono::duration<Rep, Period> period) const {
+    handle_.reset(detail::deadline_after(period), detail::checked_period(period));
+  }
+
+ private:
+  detail::TimerHandle handle_;
+};
 
 }  // namespace magpie

@@ -181,6 +181,7 @@ G* search(Runtime& rt, M* m) {
   m->p->counters.spins.increment();
   do {
     if (G* g = fire_others(rt, m)) return own_turn(m->p, g);
+    if (G* g = take_at_hand(rt, m)) return g;  // readied by a timer that fired
     if (G* g = steal(rt, m)) return own_turn(m->p, g);
   } while (search_on(rt, m) && !rt.world.stopping() && rt.global.empty());
   return nullptr;

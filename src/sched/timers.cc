@@ -45,7 +45,7 @@ TimerSet::Removal disarm(Timer& timer) {
   if (leave) return TimerSet::remove(timer);
   // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
   while (timer.word.view().set != nullptr) sched_yield();
-  return TimerSet::Removal::idle;
+  return timer.word.view().firing ? TimerSet::Removal::firing : TimerSet::Removal::idle;
 }
 
 void disarm_and_settle(Timer& timer) {
@@ -136,7 +136,11 @@ void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
 void drop_timers(Runtime& rt) {
   for (P* p : rt.ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
-      if (timer->drop != nullptr) timer->drop(*timer);
+      if (timer->drop != nullptr) {
+        timer->drop(*timer);
+      } else {
+        timer->finished();
+      }
     }
   }
 }

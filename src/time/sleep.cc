@@ -12,10 +12,10 @@ namespace {
 using namespace sched;
 
 // On the sleeper's stack.
-struct Sleeper : Timer {
+struct Sleeper : timer::Timer {
   explicit Sleeper(G* its) : Timer(wake), g(its) {}
 
-  static void* wake(Timer& timer) {
+  static void* wake(timer::Timer& timer) {
     G* g = static_cast<Sleeper&>(timer).g;
     timer.finished();
     return g;

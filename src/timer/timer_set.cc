@@ -279,7 +279,7 @@ Timer* TimerSet::take_any() {
   std::lock_guard hold(lock_);
   Timer* timer = take_earliest_locked(kNever);
   if (timer == nullptr) return nullptr;
-  timer->word.leave();
+  timer->word.take();
   publish_locked(size() - 1);
   return timer;
 }

@@ -19,7 +19,7 @@
 #include <span>
 
 #include "base/atomic.h"
-#include "base/lock.h"
+#include "base/quick_lock.h"
 #include "timer/timer.h"
 
 namespace magpie::timer {
@@ -30,7 +30,7 @@ class TimerSet {
   TimerSet(const TimerSet&) = delete;
   TimerSet& operator=(const TimerSet&) = delete;
 
-  base::Lock& lock() { return lock_; }
+  base::QuickLock& lock() { return lock_; }
 
   // True: it is the earliest of this set now. Never fails. The timer is idle, or fires and the caller is its fire.
   bool insert(Timer& timer, std::int64_t when_ns);
@@ -50,7 +50,7 @@ class TimerSet {
   // Nobody else uses either meanwhile, but for remove().
   void move_all_to(TimerSet& other);
 
-  // Takes any one out, for the end of the scheduler; null: there is none.
+  // Takes any one out as if it were due, for the end of the scheduler; null: there is none.
   Timer* take_any();
 
  private:
@@ -123,7 +123,7 @@ class TimerSet {
   Timer* take_earliest_locked(std::int64_t not_after_ns);
   void publish_locked(std::size_t size);
 
-  base::Lock lock_;
+  base::QuickLock lock_;  // [quick-lock]: sets live as long as the scheduler
   // guarded by lock_
   InOrder in_order_;
   Heap heap_;

@@ -1,0 +1,202 @@
+#include "time/timer_state.h"
+
+#include <sched.h>
+
+#include <mutex>
+#include <new>
+#include <stdexcept>
+
+#include <magpie/go.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/timers.h"
+
+namespace magpie::detail {
+namespace {
+
+using timer::TimerSet;
+
+constexpr std::int64_t kRetryNs = 1'000'000;  // when there was no memory for a goroutine
+
+TimePoint as_time_point(std::int64_t ns) { return TimePoint(std::chrono::nanoseconds(ns)); }
+
+// The next tick in the future; those that were missed are left out.
+std::int64_t next_tick(std::int64_t when_ns, std::int64_t period_ns, std::int64_t now_ns) {
+  std::int64_t missed = now_ns > when_ns ? (now_ns - when_ns) / period_ns : 0;
+  std::int64_t on_schedule = when_ns + missed * period_ns;
+  return period_ns > kNoDeadline - on_schedule ? kNoDeadline : on_schedule + period_ns;
+}
+
+}  // namespace
+
+void* TimerState::fire_state(timer::Timer& timer) {
+  auto& self = static_cast<TimerState&>(timer);
+  self.lock.lock();
+  self.fire_locked();
+  return nullptr;
+}
+
+// Releases the lock, and gives the record back: to a set, to its owners, or to the heap.
+void TimerState::fire_locked() {
+  std::int64_t now = base::now_ns();
+  std::int64_t again = kNoDeadline;
+  if (cancelled) {
+    again = fire_instead_ns;
+    cancelled = false;
+    fire_instead_ns = kNoDeadline;
+  } else if (!deliver_locked(now)) {
+    again = now + kRetryNs;
+  } else if (ticks) {
+    again = next_tick(when_ns, period_ns, now);
+  }
+  if (again == kNoDeadline) {
+    finish_and_unlock();
+    return;
+  }
+  // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
+  (void)sched::arm(*this, again);  // true: a runtime runs, or nobody would fire
+  lock.unlock();
+}
+
+void TimerState::finish_and_unlock() {
+  bool dies = orphaned;
+  decided = true;
+  lock.unlock();
+  if (dies) {
+    delete this;
+  } else {
+    finished();
+  }
+}
+
+// The runtime ends.
+void TimerState::drop_state(timer::Timer& timer) {
+  auto& self = static_cast<TimerState&>(timer);
+  self.lock.lock();
+  self.finish_and_unlock();
+}
+
+// False: no memory now.
+bool TimerState::deliver_locked(std::int64_t now_ns) {
+  if (!calls()) {
+    if (values == Chan<TimePoint>::nil()) {
+      unseen_ns = now_ns;
+    } else {
+      // Under the lock although it may wake a receiver: a stop() that comes now must find the value, to take it back.
+      // It never blocks, and takes no lock but the channel's.
+      (void)values.try_send(as_time_point(now_ns));  // full: the tick before was not received
+    }
+    return true;
+  }
+  try {
+    magpie::go([its = call] { its.call(its.object.get()); });
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// True: nobody had received the value.
+bool TimerState::take_back_locked() {
+  if (calls()) return false;
+  if (values == Chan<TimePoint>::nil()) return std::exchange(unseen_ns, 0) != 0;
+  return values.try_recv().has_value();
+}
+
+bool TimerState::stop() {
+  // A value that a ticker has sent before may still be there.
+  if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) return true;
+  std::lock_guard hold(lock);
+  TimerSet::Removal where = sched::disarm(*this);
+  if (where == TimerSet::Removal::firing && !decided) {
+    fire_instead_ns = kNoDeadline;
+    return !std::exchange(cancelled, true);
+  }
+  bool unreceived = take_back_locked();
+  return where == TimerSet::Removal::removed || unreceived;
+}
+
+void TimerState::wait_until_idle() const {
+  for (int spin = 1; word.view().firing; ++spin) {
+    base::cpu_relax();
+    if (spin % 100 == 0) sched_yield();
+  }
+}
+
+bool TimerState::reset(DeadlineNs first, std::int64_t period) {
+  std::lock_guard hold(lock);
+  TimerSet::Removal where = sched::disarm(*this);
+  period_ns = period;
+  if (where == TimerSet::Removal::firing && !decided) {
+    bool was_active = !cancelled || fire_instead_ns != kNoDeadline;
+    cancelled = true;
+    fire_instead_ns = first;
+    return was_active;
+  }
+  if (where == TimerSet::Removal::firing) wait_until_idle();  // some instructions
+  bool unreceived = take_back_locked();
+  decided = false;
+  if (first != kNoDeadline && !sched::arm(*this, first))
+    throw std::logic_error("magpie: reset() of a timer: no runtime runs");
+  return where == TimerSet::Removal::removed || unreceived;
+}
+
+Chan<TimePoint> TimerState::channel() {
+  if (calls()) return Chan<TimePoint>::nil();
+  {
+    std::lock_guard hold(lock);
+    if (values != Chan<TimePoint>::nil()) return values;
+  }
+  Chan<TimePoint> fresh(1);
+  std::lock_guard hold(lock);
+  if (values == Chan<TimePoint>::nil()) {
+    if (unseen_ns != 0) (void)fresh.try_send(as_time_point(unseen_ns));  // nobody waits for it yet
+    unseen_ns = 0;
+    values = fresh;
+  }
+  return values;
+}
+
+void TimerState::last_handle_gone() {
+  bool wanted = calls() || (values != Chan<TimePoint>::nil() && !ticks);
+  if (!wanted) stop();
+  lock.lock();
+  timer::TimerWord::View where = word.view();
+  if (where.set != nullptr || (where.firing && !decided)) {
+    orphaned = true;
+    lock.unlock();  // from here on whoever fires it may free it
+    return;
+  }
+  lock.unlock();
+  wait_until_idle();
+  delete this;
+}
+
+TimerHandle::TimerHandle(DeadlineNs first, std::int64_t period_ns, TimerCall call)
+    : state_(new TimerState(period_ns, std::move(call))) {
+  if (first == kNoDeadline || sched::arm(*state_, first)) return;
+  delete state_;
+  throw std::logic_error("magpie: no runtime runs; use timers inside magpie::run()");
+}
+
+TimerHandle::TimerHandle(const TimerHandle& other) noexcept : state_(other.state_) {
+  if (state_ != nullptr) state_->handles.fetch_add(1, base::relaxed);  // relaxed: one is held
+}
+
+TimerHandle::~TimerHandle() {
+  if (state_ == nullptr) return;
+  // acquire: with the others' release; the last one sees what they did
+  if (state_->handles.load(base::acquire) == 1 ||
+      state_->handles.fetch_sub(1, base::acq_rel) == 1) {
+    state_->last_handle_gone();
+  }
+}
+
+Chan<TimePoint> TimerHandle::channel() const { return state_->channel(); }
+bool TimerHandle::stop() const { return state_->stop(); }
+bool TimerHandle::reset(DeadlineNs first, std::int64_t period_ns) const {
+  return state_->reset(first, period_ns);
+}
+
+}  // namespace magpie::detail

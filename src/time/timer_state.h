@@ -1,0 +1,63 @@
+// timer_state.h: a timer that users hold: its value goes to a channel, or it starts a goroutine.
+//
+//   Handles share it. While it is armed or fires it lives on without any: whoever fires it frees it then (orphaned).
+//
+//   A record that fires belongs to whoever fires it, so stop() and reset() leave word for it: cancelled, and when to
+//   fire instead. Firing decides under the lock: before that a stop() is in time, after it too late, but for a
+//   value that nobody has received, which stop() takes back from the channel.
+#pragma once
+
+#include <cstdint>
+
+#include <magpie/chan.h>
+#include <magpie/time.h>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "timer/timer.h"
+
+namespace magpie::detail {
+
+struct TimerState : timer::Timer {
+  TimerState(std::int64_t period, TimerCall its_call)
+      : Timer(fire_state, drop_state),
+        ticks(period != 0),
+        call(std::move(its_call)),
+        period_ns(period) {}
+
+  bool stop();
+  bool reset(DeadlineNs first,
+             std::int64_t period);  // throws std::logic_error when no runtime runs
+  Chan<TimePoint> channel();
+  void last_handle_gone();
+
+  bool calls() const { return call.call != nullptr; }
+
+  // fixed after construction
+  const bool ticks;
+  const TimerCall call;
+
+  base::Atomic<std::uint32_t> handles{1};  // atomic: as every count of references
+
+  base::Lock lock;
+  // guarded by lock
+  std::int64_t period_ns;                           // if it ticks
+  Chan<TimePoint> values = Chan<TimePoint>::nil();  // made when somebody asks for it
+  std::int64_t unseen_ns = 0;                // when it fired before anybody asked; 0: it did not
+  DeadlineNs fire_instead_ns = kNoDeadline;  // only if cancelled
+  bool cancelled = false;                    // while it fires: it shall not
+  bool decided = false;   // while it fires: it has, and does not touch this any more
+  bool orphaned = false;  // no handle is left
+
+ private:
+  static void* fire_state(timer::Timer& timer);
+  static void drop_state(timer::Timer& timer);
+
+  void fire_locked();
+  bool deliver_locked(std::int64_t now_ns);
+  bool take_back_locked();
+  void finish_and_unlock();
+  void wait_until_idle() const;
+};
+
+}  // namespace magpie::detail
