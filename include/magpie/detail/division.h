@@ -115,7 +115,8 @@ class Division {
     }
   }
 
-  std::optional<R> piece(std::uint64_t first, std::uint64_t last) noexcept {
+  // Not inlined: the user's loop gets all registers.
+  [[gnu::noinline]] std::optional<R> piece(std::uint64_t first, std::uint64_t last) noexcept {
     try {
       std::int64_t begun_ns = control_.begin_piece();
       std::optional<R> result(leaf_(first, last));
