@@ -5,6 +5,7 @@
 #include <magpie/debug.h>
 #include <magpie/go.h>
 #include <magpie/local.h>
+#include <magpie/parallel.h>
 #include <magpie/runtime.h>
 #include <magpie/select.h>
 #include <magpie/sync.h>

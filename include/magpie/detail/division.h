@@ -1,0 +1,147 @@
+// division.h: how parallel_for and parallel_reduce divide a loop among goroutines. Not part of the API.
+//
+// A range of iterations that is longer than the grain is halved: the right half becomes a goroutine, the left half is
+// divided further, then the right one is joined. Whatever nobody has started by then the join runs in place, so one
+// P alone goes through the loop from left to right, and idle Ps steal the oldest, largest halves.
+//
+// Grain     How many iterations make a piece is learnt while the loop runs. It starts at one; a piece that took
+//           much less time than a piece should makes the grain twice its length. The halves that wait on the way
+//           back up are 1, 1, 2, 4, 8, ... iterations long, so a loop of trivial bodies has its grain after a few tens of
+//           pieces, and a loop of long ones never gives it up.
+// Rejected  To split only when somebody is idle saves spawns, of which there are few, but iterations behind one that
+//           blocks would wait for it although Ps are idle. Here all of the loop is in some queue at any time.
+// Failure   The first exception stops the loop: pieces that have not begun are passed over. It is rethrown when
+//           every piece has ended, so nothing refers to the caller's variables any more.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <magpie/go.h>
+#include <magpie/runtime.h>
+
+namespace magpie::detail {
+
+// What the pieces of one loop share, apart from what they compute.
+class LoopControl {
+ public:
+  // `grain` 0: to be learnt.
+  LoopControl(std::uint64_t iterations, std::uint64_t grain) noexcept;
+
+  std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+  // Around a piece: when it begins, and how long it was.
+  std::int64_t begin_piece() const noexcept;
+  void end_piece(std::uint64_t iterations, std::int64_t begun_ns) noexcept;
+
+  // In a catch block. Keeps the first exception and stops the loop.
+  void fail() noexcept;
+
+  // When every piece has ended.
+  void rethrow_failure() {
+    if (failure_ != nullptr) std::rethrow_exception(std::move(failure_));
+  }
+
+ private:
+  const std::uint64_t largest_grain_;
+  const bool learns_;
+  // Relaxed: a hint; pieces see what others computed through their joins.
+  std::atomic<std::uint64_t> grain_;
+  // Relaxed: late is early enough. Exchanged, so that one piece writes failure_; the last join publishes it.
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;
+};
+
+// A loop over [0, iterations): leaf(first, last) computes a piece, combine(left, right) joins the results of
+// neighbours. Both give an R. Nothing is computed after a failure: then results are missing.
+template <class R, class Leaf, class Combine>
+class Division {
+ public:
+  Division(std::uint64_t iterations, std::uint64_t grain, Leaf leaf, Combine combine)
+      : iterations_(iterations),
+        control_(iterations, grain),
+        leaf_(std::move(leaf)),
+        combine_(std::move(combine)) {}
+
+  // Blocks. Pieces run on goroutines only: a plain thread waits. Throws std::logic_error when no runtime runs.
+  R run() {
+    std::optional<R> result;
+    if (goroutine_id() != 0) {
+      result = divide(0, iterations_);
+    } else {
+      spawn([&] { result = divide(0, iterations_); }).join();
+    }
+    control_.rethrow_failure();
+    return *std::move(result);
+  }
+
+ private:
+  // On the stack of whoever divides, so that the goroutine's closure is one pointer.
+  struct Half {
+    Division& whole;
+    const std::uint64_t first, last;
+    std::optional<R> result = {};
+
+    void compute() noexcept { result = whole.divide(first, last); }
+  };
+
+  std::optional<R> divide(std::uint64_t first, std::uint64_t last) noexcept {
+    if (control_.has_failed()) return std::nullopt;
+    if (last - first <= control_.grain()) return piece(first, last);
+    std::uint64_t middle = first + (last - first) / 2;
+    Half right{*this, middle, last};
+    JoinHandle<void> right_goroutine = start(right);
+    std::optional<R> left = divide(first, middle);
+    if (right_goroutine.joinable()) {
+      right_goroutine.join();
+    } else {
+      right.compute();
+    }
+    return combined(left, right.result);
+  }
+
+  // An empty handle without memory for a goroutine: then one half comes after the other.
+  static JoinHandle<void> start(Half& half) noexcept {
+    try {
+      return spawn([&half] { half.compute(); });
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+  }
+
+  // Not inlined: the user's loop gets all registers.
+  [[gnu::noinline]] std::optional<R> piece(std::uint64_t first, std::uint64_t last) noexcept {
+    try {
+      std::int64_t begun_ns = control_.begin_piece();
+      std::optional<R> result(leaf_(first, last));
+      control_.end_piece(last - first, begun_ns);
+      return result;
+    } catch (...) {
+      control_.fail();
+      return std::nullopt;
+    }
+  }
+
+  std::optional<R> combined(std::optional<R>& left, std::optional<R>& right) noexcept {
+    if (!left || !right) return std::nullopt;
+    try {
+      return std::optional<R>(combine_(*std::move(left), *std::move(right)));
+    } catch (...) {
+      control_.fail();
+      return std::nullopt;
+    }
+  }
+
+  const std::uint64_t iterations_;
+  LoopControl control_;
+  Leaf leaf_;
+  Combine combine_;
+};
+
+}  // namespace magpie::detail
