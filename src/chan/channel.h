@@ -154,7 +154,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     if (ring == nullptr) return;
     std::byte* element = ring + receive_at;
     move(slot, element);
-    if (kind->destroy != nullptr) kind->destroy(element);
+    if (kind->move != nullptr && kind->destroy != nullptr) kind->destroy(element);
     receive_at = after(receive_at);
   }
   std::size_t after(std::size_t at) const {

@@ -7,7 +7,8 @@
 
 namespace magpie::detail {
 
-// How elements are handled. A null function: bytes are copied, nothing is destroyed.
+// How elements are handled. Without `move` the bytes are copied and what was copied from counts as gone; without
+// `destroy` there is nothing to destroy.
 struct ElementKind {
   std::size_t size;  // 0: signals without a value
   std::size_t alignment;

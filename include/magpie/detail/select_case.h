@@ -19,13 +19,19 @@ struct NoHandler {
 
 // The cases of one select that name no channel.
 struct Rest {
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  std::size_t otherwise = kNone;
-  std::size_t timeout = kNone;
+  bool has_otherwise = false;
+  bool has_timeout = false;
+  std::size_t otherwise = 0;  // their indices
+  std::size_t timeout = 0;
   std::int64_t timeout_ns = kNoDeadline;
 
+  void add_otherwise(std::size_t index) {
+    has_otherwise = true;
+    otherwise = index;
+  }
   void add_timeout(std::size_t index, std::int64_t ns) {
-    if (timeout != kNone && ns >= timeout_ns) return;
+    if (has_timeout && ns >= timeout_ns) return;
+    has_timeout = true;
     timeout = index;
     timeout_ns = ns;
   }
@@ -33,7 +39,7 @@ struct Rest {
   Select request(SelectCase* cases, SelectCase** in_lock_order, std::size_t count) const {
     using If = Select::IfNoneIsReady;
     return Select{cases, in_lock_order, count, timeout_ns,
-                  otherwise != kNone ? If::return_at_once : If::wait};
+                  has_otherwise ? If::return_at_once : If::wait};
   }
 
   std::size_t index_of(Choice choice) const {
@@ -172,7 +178,7 @@ class OtherwiseCase {
   static constexpr int kIsOtherwise = 1;
   explicit OtherwiseCase(F f) : handler_(std::move(f)) {}
 
-  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.otherwise = index++; }
+  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_otherwise(index++); }
   void finish(ChanResult) { handler_(); }
 
  private:
