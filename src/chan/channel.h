@@ -120,7 +120,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
       kind->move(to, from);
     } else if (kind->size == sizeof(std::uint64_t)) {
       std::memcpy(to, from, sizeof(std::uint64_t));  // the usual size: no call
-    } else {
+    } else if (kind->size != 0) {
       std::memcpy(to, from, kind->size);
     }
   }

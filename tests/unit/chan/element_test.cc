@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizer.h"
 #include "support/rt_test.h"
 
 namespace magpie {
