@@ -176,9 +176,7 @@ class Chan<void> {
     return result == detail::ChanResult::done;
   }
   // False also while there is nothing to receive.
-  bool try_recv() const {
-    return detail::try_receive(core_, nullptr) == detail::ChanResult::done;
-  }
+  bool try_recv() const { return detail::try_receive(core_, nullptr) == detail::ChanResult::done; }
 
   void close() const { detail::close(core_); }
   std::size_t size() const noexcept { return detail::size(core_); }
