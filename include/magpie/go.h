@@ -56,11 +56,10 @@ class [[nodiscard]] JoinHandle {
   R join() {
     if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
     detail::TaskRef ref = std::exchange(ref_, {});
-    detail::wait_for_task(ref);
-    detail::Visit visit(ref);
-    if (!visit)
+    detail::Joined joined = detail::wait_for_task(ref);
+    if (joined == detail::Joined::dropped)
       throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
-    Freed freed{ref.task};
+    Freed freed{ref.task, joined};
     return detail::JoinableRoom<R>::of(ref.task).outcome->take();
   }
 
@@ -78,14 +77,18 @@ class [[nodiscard]] JoinHandle {
 
   struct Freed {
     detail::Task* task;
-    ~Freed() { detail::free_joined_task(task); }
+    detail::Joined joined;
+    ~Freed() {
+      detail::JoinableRoom<R>::clear(task);
+      detail::free_joined_task(task, joined);
+    }
   };
 
   void finish() {
     if (ref_.task == nullptr) return;
-    detail::wait_for_task(ref_);
-    if (detail::Visit visit(ref_); visit) detail::free_joined_task(ref_.task);
-    ref_ = {};
+    detail::TaskRef ref = std::exchange(ref_, {});
+    detail::Joined joined = detail::wait_for_task(ref);
+    if (joined != detail::Joined::dropped) Freed{ref.task, joined};
   }
 
   detail::TaskRef ref_;

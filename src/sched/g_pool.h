@@ -69,17 +69,25 @@ class GPool {
 // The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.
 class GCache {
  public:
+  // Throws std::bad_alloc.
   G* take(GPool& pool) {
-    if (count_ == 0) count_ = pool.take({free_.data(), kBatch});
+    if (is_empty()) count_ = pool.take({free_.data(), kBatch});
+    return take_at_hand();
+  }
+  void give(GPool& pool, G* g) {
+    if (is_full()) give_oldest(pool, kMost / 2);
+    keep(g);
+  }
+
+  // Without the pool: while it is not empty, or not full.
+  bool is_empty() const { return count_ == 0; }
+  bool is_full() const { return count_ == kMost; }
+  G* take_at_hand() {
     G* g = free_[--count_];
     if (count_ >= 4) prefetch(free_[count_ - 4]);
     return g;
   }
-
-  void give(GPool& pool, G* g) {
-    if (count_ == kMost) give_oldest(pool, kMost / 2);
-    free_[count_++] = g;
-  }
+  void keep(G* g) { free_[count_++] = g; }
 
   void give_all(GPool& pool) { give_oldest(pool, count_); }
 

@@ -98,7 +98,7 @@ void drop_goroutines(Runtime& rt) {
 }
 
 G* make_main(Runtime& rt, Main main) {
-  G* g = new_goroutine(rt, nullptr);
+  G* g = new_goroutine_outside(rt);
   new (g->room) Main(main);
   return g;
 }
@@ -131,7 +131,9 @@ void run_with(Runtime& rt, Main main) {
   }
   rt.pins.bind(m);
   open_to_outsiders();  // before main runs, and it may run elsewhere
-  start_goroutine(rt, m, main_goroutine, main_body);
+  G* homeless;
+  if (!start_goroutine(rt, m, main_goroutine, main_body, homeless))
+    finish_start(rt, m, main_goroutine, homeless);
   run_loop(m);
   close_to_outsiders();
   rt.threads.join_all();

@@ -289,37 +289,50 @@ void leave_yielding(M* m, G* g, G* next) {
 // A goroutine that only starts and joins others in place gives way too when its slice is over.
 constexpr std::uint64_t kClaimsPerLook = 16;
 
-void run_in_place(G* child) {
-  M* m = current_m();
+namespace {
+
+// The rare joiner that handles or throws an exception: its state is not the child's.
+[[gnu::noinline]] void run_in_place_beside_exceptions(M* m, G* child) {
+  context::ExceptionState mine = std::exchange(*m->exceptions, {});
+  run_in_place(m, child);
+  *current_m()->exceptions = mine;
+}
+
+// The rare joiner that changed its floating-point control: the child has the default.
+[[gnu::noinline]] void run_in_place_with_default_float_control(M* m, G* child,
+                                                               context::FloatControl mine) {
+  context::set_default_float_control();
+  run_in_place(m, child);
+  mine.restore();
+}
+
+}  // namespace
+
+void run_in_place(M* m, G* child) {
+  if (m->exceptions->any()) [[unlikely]]
+    return run_in_place_beside_exceptions(m, child);
+  if (context::FloatControl now; !now.is_default()) [[unlikely]]
+    return run_in_place_with_default_float_control(m, child, now);
+
   G* parent = m->current;
-  context::ExceptionState exceptions = std::exchange(*m->exceptions, {});
-  context::FloatControl float_control;
-  if (!float_control.is_default()) context::set_default_float_control();
   parent->wait_reason.store(WaitReason::join, base::relaxed);
   parent->move(GState::running, GState::waiting);
   child->stack = parent->stack;
   start_running(m, child);
 
-  call_body(child);
+  child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
+  if (child->extra != nullptr) [[unlikely]]
+    destroy_locals(*child->extra);
 
   m = current_m();  // the child may have blocked and come back elsewhere
   child->stack = nullptr;
   child->state.store(GState::ended, base::relaxed);
-  m->p->counters.ended.increment();
-  m->p->counters.claims.increment();
-  if (m->p->counters.claims.read() % kClaimsPerLook == 0) look_at_slice(*runtime, m->p);
+  P* p = m->p;
+  p->counters.ended.increment();
+  p->counters.claims.increment();
+  if (p->counters.claims.read() % kClaimsPerLook == 0) look_at_slice(*runtime, p);
   start_running(m, parent);
-  if (!float_control.is_default()) {
-    float_control.restore();
-  } else {
-    context::reset_float_control();
-  }
-  *m->exceptions = exceptions;
-}
-
-std::size_t stack_left(const M* m) {
-  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  return static_cast<std::size_t>(here - m->current->stack->low);
+  context::reset_float_control();
 }
 
 }  // namespace magpie::sched

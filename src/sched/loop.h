@@ -31,10 +31,13 @@ void leave_yielding(M* m, G* g, G* next);
 // Runs the loop on the calling thread until the runtime ends. The M holds a P.
 void run_loop(M* m);
 
-// Runs a claimed goroutine's body on the calling goroutine's stack, as that goroutine.
-void run_in_place(G* child);
+// Runs a claimed, joinable goroutine's body on the stack of the calling goroutine, which is m's, as that goroutine.
+void run_in_place(M* m, G* child);
 
 // Bytes left on the stack of the calling goroutine, m's.
-std::size_t stack_left(const M* m);
+[[gnu::always_inline]] inline std::size_t stack_left(const M* m) {
+  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  return static_cast<std::size_t>(here - m->current->stack->low);
+}
 
 }  // namespace magpie::sched

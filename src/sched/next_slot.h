@@ -31,16 +31,25 @@ class NextSlot {
  public:
   // Owner. Puts g in and returns who was there, or null.
   [[nodiscard]] G* put(G* g) {
-    if (slot_.load(base::relaxed) == nullptr) {  // relaxed: thieves only empty it
-      slot_.store(g, base::release);             // [runnext] with peek's and steal's acquire
-      return nullptr;
+    G* before;
+    while (!try_put(g, before)) wait_for_thief();
+    return before;
+  }
+
+  // The same, but false if a thief is at it: then nothing has changed.
+  [[nodiscard]] bool try_put(G* g, G*& before) {
+    before = slot_.load(base::relaxed);  // relaxed: thieves only empty it
+    if (before == nullptr) {
+      slot_.store(g, base::release);  // [runnext] with peek's and steal's acquire
+      return true;
     }
-    enter();
-    G* before =
-        slot_.load(base::relaxed);  // relaxed: ours, or emptied by a thief whose turn's end we saw
+    if (!try_enter()) [[unlikely]]
+      return false;
+    // relaxed: ours, or emptied by a thief whose turn's end we saw
+    before = slot_.load(base::relaxed);
     slot_.store(g, base::release);
     leave();
-    return before;
+    return true;
   }
 
   // Owner. Null: it is empty.
@@ -81,21 +90,24 @@ class NextSlot {
 
  private:
   void enter() {
+    while (!try_enter()) [[unlikely]] wait_for_thief();
+  }
+  bool try_enter() {
     owner_inside_.store(true, base::relaxed);  // relaxed: the fence orders it
     base::light_fence();                       // [runnext] other side: steal()
-    while (thief_inside_.load(base::acquire)) [[unlikely]] step_aside();
+    if (!thief_inside_.load(base::acquire)) [[likely]]
+      return true;
+    leave();
+    return false;
   }
   void leave() { owner_inside_.store(false, base::release); }
 
-  [[gnu::noinline]] void step_aside() {
-    owner_inside_.store(false, base::release);
-    // The thief may have lost its CPU in between: then let it have ours.
+  [[gnu::noinline]] void wait_for_thief() {
+    // It may have lost its CPU in between: then let it have ours.
     for (int spin = 1; thief_inside_.load(base::acquire); ++spin) {
       base::cpu_relax();
       if (spin % 100 == 0) sched_yield();
     }
-    owner_inside_.store(true, base::relaxed);
-    base::light_fence();
   }
 
   base::Atomic<G*> slot_{nullptr};          // atomic [runnext]

@@ -70,7 +70,7 @@ bool admit_joinable(M* m, G* g) {
   return true;
 }
 
-void free_record(M* m, G* g) {
+void free_record_slowly(M* m, G* g) {
   delete g->extra;
   g->extra = nullptr;
   g->state.store(GState::free, base::relaxed);

@@ -46,13 +46,19 @@ class Search {
 
   // After publishing work. True: one searcher was counted; the caller must start it, or call stop().
   [[nodiscard]] bool owes_a_searcher() {
-    // [search-or-sleep] between the publication and this read; other side: before_second_look()
-    base::light_fence();
-    View now = view();
-    if (now.searching != 0 || now.idle == 0) return false;
+    View now;
+    if (!seems_to_owe_a_searcher(now)) return false;
     std::uint64_t expected = pack(now);
     return word_.compare_exchange_strong(expected, expected + kSearcher, base::seq_cst,
                                          base::relaxed);
+  }
+
+  // The first half of it. False: nothing is owed. True: find out by owes_a_searcher().
+  [[nodiscard]] bool seems_to_owe_a_searcher(View& now) const {
+    // [search-or-sleep] between the publication and this read; other side: before_second_look()
+    base::light_fence();
+    now = view();
+    return now.searching == 0 && now.idle != 0;
   }
 
   // A thread with a P and no work wants to search. False: enough others do.

@@ -15,48 +15,65 @@ namespace {
 
 constexpr std::uint64_t kIdsPerBlock = 64;
 
-std::uint64_t take_id(Runtime& rt, P* p) {
-  if (p->next_id == p->ids_end) {
-    p->next_id = rt.next_ids.fetch_add(kIdsPerBlock, base::relaxed);
-    p->ids_end = p->next_id + kIdsPerBlock;
-  }
-  return p->next_id++;
-}
-
 [[noreturn, gnu::cold]] void throw_no_runtime() {
   throw std::logic_error("magpie: no runtime runs; call go() and spawn() inside magpie::run()");
 }
 
-}  // namespace
-
-G* new_goroutine(Runtime& rt, M* m) {
-  G* g;
-  if (m != nullptr) {
-    g = m->p->records.take(rt.records);
-    g->id = take_id(rt, m->p);
-    g->creator = m->current != nullptr ? m->current->id : 0;  // null: a timer starts it
-  } else {
-    rt.records.take({&g, 1});
-    g->id = rt.next_ids.fetch_add(1, base::relaxed);
-    g->creator = 0;
+// Left when the task is started or unmade: until then run() must not unmap its record.
+G* enter_and_make() {
+  if (!enter_runtime()) throw_no_runtime();
+  try {
+    return new_goroutine_outside(*runtime);
+  } catch (...) {
+    leave_runtime();
+    throw;
   }
+}
+
+// Gives a new record one of the numbers that the P has left.
+inline G* numbered(M* m, G* g) {
+  g->id = m->p->next_id++;
+  g->creator = m->current != nullptr ? m->current->id : 0;  // null: a timer starts it
   return g;
 }
 
-void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body) {
+G* new_goroutine(Runtime& rt, M* m) {
+  P* p = m->p;
+  G* g = p->records.take(rt.records);
+  if (p->next_id == p->ids_end) {
+    p->next_id = rt.next_ids.fetch_add(kIdsPerBlock, base::relaxed);
+    p->ids_end = p->next_id + kIdsPerBlock;
+  }
+  return numbered(m, g);
+}
+
+}  // namespace
+
+G* new_goroutine_outside(Runtime& rt) {
+  G* g;
+  rt.records.take({&g, 1});
+  g->id = rt.next_ids.fetch_add(1, base::relaxed);
+  g->creator = 0;
+  return g;
+}
+
+void finish_start(Runtime& rt, M* m, G* g, G* homeless) {
+  if (homeless == g) {
+    put_next(rt, m, g);
+  } else {
+    if (homeless != nullptr) put_last(rt, m, homeless);
+    wake_searcher(rt, m);
+  }
+  if (!m->p->slice_over) return;
+  m->p->slice_over = false;
+  if (m->current != nullptr) yield();  // null: a timer started it
+}
+
+void start_goroutine_outside(Runtime& rt, G* g, detail::TaskBody body) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
-  if (m != nullptr) {
-    m->p->counters.started.increment();
-    put_next(rt, m, g);
-    if (m->p->slice_over) [[unlikely]] {
-      m->p->slice_over = false;
-      if (m->current != nullptr) yield();
-    }
-  } else {
-    rt.started_outside.fetch_add(1, base::relaxed);
-    put_global(rt, g);
-  }
+  rt.started_outside.fetch_add(1, base::relaxed);
+  put_global(rt, g);
 }
 
 }  // namespace magpie::sched
@@ -65,33 +82,33 @@ namespace magpie::detail {
 
 using namespace sched;
 
-Task* make_task(const GoOptions* options) {
-  if (options != nullptr && options->stack_size != 0) stack::check_size(options->stack_size);
+namespace {
+
+[[gnu::noinline]] Task* make_task_slowly(M* m) {
+  return task_of(m == nullptr ? enter_and_make() : new_goroutine(*runtime, m));
+}
+
+}  // namespace
+
+Task* make_task() {
   M* m = current_m();
-  G* g;
-  if (m != nullptr) {
-    g = new_goroutine(*runtime, m);
-  } else {
-    // Left when the task is started or unmade: until then run() must not unmap its record.
-    if (!enter_runtime()) throw_no_runtime();
-    try {
-      g = new_goroutine(*runtime, nullptr);
-    } catch (...) {
-      leave_runtime();
-      throw;
-    }
+  if (m == nullptr || m->p->records.is_empty() || m->p->next_id == m->p->ids_end) [[unlikely]]
+    return make_task_slowly(m);
+  return task_of(numbered(m, m->p->records.take_at_hand()));
+}
+
+Task* make_task(const GoOptions& options) {
+  if (options.stack_size != 0) stack::check_size(options.stack_size);
+  Task* task = make_task();
+  try {
+    GExtra& extra = g_of(task)->need_extra();
+    extra.name = options.name;
+    extra.stack_size = options.stack_size;
+  } catch (...) {
+    unmake_task(task);
+    throw;
   }
-  if (options != nullptr) {
-    try {
-      GExtra& extra = g->need_extra();
-      extra.name = options->name;
-      extra.stack_size = options->stack_size;
-    } catch (...) {
-      unmake_task(task_of(g));
-      throw;
-    }
-  }
-  return task_of(g);
+  return task;
 }
 
 void unmake_task(Task* task) noexcept {
@@ -103,12 +120,13 @@ void unmake_task(Task* task) noexcept {
 void start_task(Task* task, TaskBody body) noexcept {
   G* g = g_of(task);
   g->joinable = false;
-  if (M* m = current_m()) {
-    start_goroutine(*runtime, m, g, body);
-  } else {
-    start_goroutine(*runtime, nullptr, g, body);
-    leave_runtime();
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]] {
+    start_goroutine_outside(*runtime, g, body);
+    return leave_runtime();
   }
+  G* homeless;
+  if (!start_goroutine(*runtime, m, g, body, homeless)) finish_start(*runtime, m, g, homeless);
 }
 
 }  // namespace magpie::detail

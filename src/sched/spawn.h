@@ -7,15 +7,38 @@
 #include <magpie/detail/task.h>
 
 #include "sched/m.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
 
 namespace magpie::sched {
 
-struct Runtime;
+// A goroutine record, not started, made by a plain thread. Throws std::bad_alloc.
+G* new_goroutine_outside(Runtime& rt);
 
-// A goroutine record, not started. `m`: the caller's, null for a plain thread. Throws std::bad_alloc.
-G* new_goroutine(Runtime& rt, M* m);
+// Makes it ready to run for the first time, by a plain thread.
+void start_goroutine_outside(Runtime& rt, G* g, detail::TaskBody body);
 
-// Makes it ready to run for the first time.
-void start_goroutine(Runtime& rt, M* m, G* g, detail::TaskBody body);
+// The same on m. The usual case calls nothing, so that it saves no registers; in others it is false and the caller
+// calls finish_start(), best as its last step. `homeless` is who has no place in a queue yet, or null: g itself,
+// or whoever was in the next slot before it.
+[[nodiscard, gnu::always_inline]] inline bool start_goroutine(Runtime& rt, M* m, G* g,
+                                                              detail::TaskBody body, G*& homeless) {
+  P* p = m->p;
+  g->body = body;
+  g->state.store(GState::fresh, base::relaxed);
+  p->counters.started.increment();
+  if (!p->queue.next.try_put(g, homeless)) [[unlikely]] {
+    homeless = g;
+    return false;
+  }
+  if (homeless != nullptr) {
+    if (!p->queue.push(homeless)) [[unlikely]]
+      return false;
+    homeless = nullptr;
+  }
+  Search::View now;
+  return !rt.search.seems_to_owe_a_searcher(now) && !p->slice_over;
+}
+void finish_start(Runtime& rt, M* m, G* g, G* homeless);
 
 }  // namespace magpie::sched

@@ -27,7 +27,7 @@ bool may_run_in_place(M* m, G* g) {
 }
 
 // True: it was run here.
-bool claim_and_run(M* m, G* g) {
+inline bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
   // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we fill our slot, so what
   // is in it while it is fresh stays so.
@@ -37,11 +37,18 @@ bool claim_and_run(M* m, G* g) {
   } else if (!g->claim.claim()) {
     return false;
   }
-  run_in_place(g);
+  run_in_place(m, g);
   return true;
 }
 
-void wait_as_goroutine(M* m, G* g) {
+[[gnu::noinline]] void park_until_done(G* g) {
+  Waiter waiter;
+  waiter.wait(
+      WaitReason::join,
+      [](Waiter& self, void* target) { return static_cast<G*>(target)->join.commit(&self); }, g);
+}
+
+inline void wait_as_goroutine(M* m, G* g) {
   if (g->join.is_done()) return;
   // Else one that only joins in place would never let the world stop, or others run.
   if (runtime->world.stopping() || m->p->slice_over) [[unlikely]] {
@@ -49,18 +56,39 @@ void wait_as_goroutine(M* m, G* g) {
     yield();
     m = current_m();
   }
-  if (claim_and_run(m, g)) return;
-  Waiter waiter;
-  waiter.wait(
-      WaitReason::join,
-      [](Waiter& self, void* target) { return static_cast<G*>(target)->join.commit(&self); }, g);
+  if (!claim_and_run(m, g)) park_until_done(g);
+}
+
+[[gnu::noinline]] TaskRef start_as_thread(Task* task, TaskBody body) {
+  TaskRef ref{task, runtime->generation};
+  start_goroutine_outside(*runtime, g_of(task), body);
+  leave_runtime();
+  return ref;
+}
+
+[[gnu::noinline]] TaskRef finish_joinable_start(M* m, Task* task, G* homeless) {
+  finish_start(*runtime, m, g_of(task), homeless);
+  return TaskRef{task, runtime->generation};
+}
+
+// A plain thread's leave to use the goroutine's record. False: its run() has ended.
+bool enter_run_of(TaskRef ref) {
+  if (!enter_runtime()) return false;
+  if (runtime->generation == ref.generation) return true;
+  leave_runtime();
+  return false;
 }
 
 // While it sleeps the runtime may end; then it is woken, see drop_goroutines.
-void wait_as_thread(TaskRef ref) {
+[[gnu::noinline]] Joined wait_as_thread(TaskRef ref) {
+  if (!enter_run_of(ref)) return Joined::dropped;
   Waiter waiter;
-  if (Visit visit(ref); !visit || !g_of(ref.task)->join.commit(&waiter)) return;
-  waiter.block_thread();
+  if (g_of(ref.task)->join.commit(&waiter)) {
+    leave_runtime();
+    waiter.block_thread();
+    if (!enter_run_of(ref)) return Joined::dropped;
+  }
+  return Joined::by_outsider;
 }
 
 }  // namespace
@@ -70,44 +98,52 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->joinable = true;
   g->join.reset();
   g->claim.reset();
-  if (M* m = current_m()) {
-    start_goroutine(*runtime, m, g, body);
-    return TaskRef{task, runtime->generation};
-  }
-  TaskRef ref{task, runtime->generation};
-  start_goroutine(*runtime, nullptr, g, body);
-  leave_runtime();
-  return ref;
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    return start_as_thread(task, body);
+  G* homeless;
+  if (!start_goroutine(*runtime, m, g, body, homeless)) [[unlikely]]
+    return finish_joinable_start(m, task, homeless);
+  return TaskRef{task, runtime->generation};
 }
 
-void wait_for_task(TaskRef ref) {
+Joined wait_for_task(TaskRef ref) {
   M* m = current_m();
-  if (m == nullptr) {
-    wait_as_thread(ref);
-  } else if (ref.generation == runtime->generation) {
-    wait_as_goroutine(m, g_of(ref.task));
-  }
+  if (m == nullptr) [[unlikely]]
+    return wait_as_thread(ref);
+  if (ref.generation != runtime->generation) [[unlikely]]
+    return Joined::dropped;
+  wait_as_goroutine(m, g_of(ref.task));
+  return Joined::by_us;
+}
+
+void drop_what_is_left(Task* task) noexcept {
+  G* g = g_of(task);
+  g->body(g->room, TaskOrder::drop);
+}
+
+void free_joined_task(Task* task, Joined joined) noexcept {
+  G* g = g_of(task);
+  g->state.store(GState::free, base::relaxed);
+  if (g->claim.retire()) free_record(current_m(), g);
+  if (joined == Joined::by_outsider) [[unlikely]]
+    leave_runtime();
 }
 
 void detach_task(TaskRef ref) noexcept {
-  Visit visit(ref);
-  if (visit && !g_of(ref.task)->join.detach()) free_joined_task(ref.task);
-}
-
-void free_joined_task(Task* task) noexcept {
-  G* g = g_of(task);
-  g->body(g->room, TaskOrder::drop);
-  g->state.store(GState::free, base::relaxed);
-  if (g->claim.retire()) free_record(current_m(), g);
-}
-
-Visit::Visit(TaskRef ref) noexcept {
-  entered_ = current_m() == nullptr && enter_runtime();
-  ok_ = (entered_ || current_m() != nullptr) && runtime->generation == ref.generation;
-}
-
-Visit::~Visit() {
-  if (entered_) leave_runtime();
+  Joined joined = Joined::by_us;
+  if (current_m() == nullptr) {
+    if (!enter_run_of(ref)) return;
+    joined = Joined::by_outsider;
+  } else if (ref.generation != runtime->generation) {
+    return;
+  }
+  if (g_of(ref.task)->join.detach()) {
+    if (joined == Joined::by_outsider) leave_runtime();
+  } else {
+    drop_what_is_left(ref.task);
+    free_joined_task(ref.task, joined);
+  }
 }
 
 }  // namespace magpie::detail

@@ -39,7 +39,11 @@ inline constexpr std::size_t kInlineAlign = 16;
 
 // A goroutine that is not started. Throws std::logic_error when no runtime runs, std::bad_alloc,
 // std::invalid_argument for bad options.
-[[nodiscard]] Task* make_task(const GoOptions* options);
+[[nodiscard]] Task* make_task();
+[[nodiscard]] Task* make_task(const GoOptions& options);
+[[nodiscard]] inline Task* make_task(const GoOptions* options) {
+  return options == nullptr ? make_task() : make_task(*options);
+}
 inline constexpr std::size_t kRoomOffset = 64;
 inline void* room_of(Task* task) noexcept {
   return reinterpret_cast<std::byte*>(task) + kRoomOffset;
@@ -55,24 +59,17 @@ struct TaskRef {
 };
 TaskRef start_joinable_task(Task* task,
                             TaskBody body) noexcept;  // to be detached, or waited for and freed
-void wait_for_task(TaskRef ref);  // until it has ended, or was dropped because its run() ended
 void detach_task(TaskRef ref) noexcept;
-void free_joined_task(
-    Task* task) noexcept;  // gives its body the order to drop what is left in the room
 
-// While it is true, the goroutine's record is there: its run() has not ended, and waits for us if it wants to.
-class Visit {
- public:
-  explicit Visit(TaskRef ref) noexcept;
-  ~Visit();
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  explicit operator bool() const { return ok_; }
-
- private:
-  bool entered_;
-  bool ok_;
+// How waiting for a goroutine ended.
+enum class Joined : unsigned char {
+  dropped,  // its run() has ended, and its record is gone
+  by_us,    // it has ended, and the caller owns the record
+  by_outsider  // the same, and the caller is a plain thread: until it frees the record run() waits for it
 };
+[[nodiscard]] Joined wait_for_task(TaskRef ref);
+void drop_what_is_left(Task* task) noexcept;                // by order to its body
+void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its room
 
 // T in the room if it fits, else on the heap.
 template <class T>
@@ -228,6 +225,22 @@ struct JoinableRoom {
 
   static JoinableRoom& of(Task* task) { return in(room_of(task)); }
   static JoinableRoom& in(void* room) { return *std::launder(static_cast<JoinableRoom*>(room)); }
+
+  // Of a goroutine that has run. A call in the room has ended by itself, and only the outcome is left of it.
+  static void clear(Task* task) noexcept {
+    JoinableRoom& room = of(task);
+    if (room.has_outcome()) {
+      std::destroy_at(room.outcome);
+    } else {
+      drop_what_is_left(task);
+    }
+  }
+
+ private:
+  bool has_outcome() const {
+    return reinterpret_cast<std::uintptr_t>(outcome) - reinterpret_cast<std::uintptr_t>(call) <
+           kBytes;
+  }
 };
 
 template <class R, class F, class... Args>
