@@ -12,7 +12,8 @@
 // Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
 //            unlinking it is nothing. That matters to waiters on several lists, who come back for the rest.
 //
-// Everything but looks_empty() needs the lock of whoever owns the list.
+// Everything but looks_empty() needs the lock of whoever owns the list. All bits zero is an empty list, so that public
+// types can keep one without knowing what it is (magpie/detail/wait_storage.h).
 #pragma once
 
 #include <cstdint>
@@ -47,11 +48,13 @@ class WaitList {
     return record;
   }
 
+  bool holds(const WaitRecord& record) const { return record.era == era(); }
+
   void push(WaitRecord& record, const Presence& presence) {
     WaitRecord* last = first(presence) == nullptr ? nullptr : last_;
     record.next = nullptr;
     record.previous = last;
-    record.era = era_;
+    record.era = era();
     record.is_thread = presence.m() == nullptr;
     if (last != nullptr) {
       last->next = &record;
@@ -64,8 +67,21 @@ class WaitList {
       push_thread(record);
   }
 
+  // Ahead of everybody, for one who has been first before.
+  void push_front(WaitRecord& record, const Presence& presence) {
+    WaitRecord* second = first(presence);
+    if (second == nullptr) return push(record, presence);
+    record.next = second;
+    record.previous = nullptr;
+    record.era = era();
+    record.is_thread = presence.m() == nullptr;
+    second->previous = &record;
+    first_.store(&record, base::release);  // with looks_empty()
+    if (record.is_thread) push_thread_front(record);
+  }
+
   void unlink(WaitRecord& record) {
-    if (record.era != era_) return;  // not on it, or forgotten
+    if (!holds(record)) return;  // not on it, or forgotten
     record.era = 0;
     if (record.previous != nullptr) {
       record.previous->next = record.next;
@@ -85,15 +101,24 @@ class WaitList {
   void reset() {
     first_.store(nullptr, base::relaxed);  // relaxed: the owner is alone
     last_ = first_thread_ = last_thread_ = nullptr;
-    ++era_;
+    ++forgettings_;
   }
 
  private:
+  std::uint64_t era() const { return forgettings_ + 1; }
+
   void push_thread(WaitRecord& record) {
     record.next_thread = nullptr;
     record.previous_thread = last_thread_;
     (last_thread_ != nullptr ? last_thread_->next_thread : first_thread_) = &record;
     last_thread_ = &record;
+  }
+
+  void push_thread_front(WaitRecord& record) {
+    record.next_thread = first_thread_;
+    record.previous_thread = nullptr;
+    (first_thread_ != nullptr ? first_thread_->previous_thread : last_thread_) = &record;
+    first_thread_ = &record;
   }
 
   void unlink_thread(WaitRecord& record) {
@@ -105,10 +130,10 @@ class WaitList {
 
   [[gnu::noinline]] void forget_goroutines(std::uint64_t generation) {
     generation_ = generation;
-    ++era_;
+    ++forgettings_;
     WaitRecord* before = nullptr;
     for (WaitRecord* thread = first_thread_; thread != nullptr; thread = thread->next_thread) {
-      thread->era = era_;
+      thread->era = era();
       thread->previous = before;
       thread->next = thread->next_thread;
       before = thread;
@@ -121,7 +146,7 @@ class WaitList {
   // guarded by the owner's lock
   WaitRecord* last_ = nullptr;
   std::uint64_t generation_ = 0;
-  std::uint64_t era_ = 1;
+  std::uint64_t forgettings_ = 0;
   WaitRecord* first_thread_ = nullptr;
   WaitRecord* last_thread_ = nullptr;
 };

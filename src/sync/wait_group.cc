@@ -1,47 +1,64 @@
-#include <mutex>
 #include <stdexcept>
 
-#include <magpie/sync.h>
+#include <magpie/wait_group.h>
 
-#include "base/lock.h"
-#include "sched/waiter.h"
+#include "sync/sleeper.h"
+#include "sync/storage.h"
 #include "sync/wait_group_core.h"
 
 namespace magpie {
 
-using sched::Waiter;
+using sched::Presence;
+using sched::WaitList;
+using sync::as_list;
+using sync::as_lock;
+using sync::Sleeper;
 using sync::WaitGroupWord;
-
-static_assert(sizeof(base::Lock) == sizeof(std::atomic<std::uint32_t>));
 
 namespace {
 
-// The group's lock word, as what it is.
-base::Lock& as_lock(std::atomic<std::uint32_t>& word) {
-  return reinterpret_cast<base::Lock&>(word);
+[[noreturn]] void throw_out_of_range(std::int64_t n) {
+  throw std::logic_error(n < 0 ? "magpie: WaitGroup count below zero: more done() than add()"
+                               : "magpie: WaitGroup count above 2^31 - 1");
 }
 
 }  // namespace
 
 void WaitGroup::add(std::int64_t n) {
-  switch (WaitGroupWord::add(state_, n)) {
-    case WaitGroupWord::Added::done:
-      return;
-    case WaitGroupWord::Added::out_of_range:
-      throw std::logic_error(n < 0 ? "magpie: WaitGroup count below zero: more done() than add()"
-                                   : "magpie: WaitGroup count above 2^31 - 1");
-    case WaitGroupWord::Added::reached_zero_with_waiters:
-      break;
+  for (;;) {
+    switch (WaitGroupWord::add(state_, n)) {
+      case WaitGroupWord::Added::done:
+        return;
+      case WaitGroupWord::Added::out_of_range:
+        throw_out_of_range(n);
+      case WaitGroupWord::Added::zero_with_waiters:
+        if (add_and_wake(n)) return;
+    }
   }
+}
+
+// The count is about to become zero and somebody waits. False: they have all been dropped, nothing happened.
+bool WaitGroup::add_and_wake(std::int64_t n) {
+  Presence presence;
+  sync::Woken<> woken;
+  WaitList& list = as_list(waiters_);
   as_lock(lock_).lock();
-  WaitGroupWord::clear_waiters(state_);
-  auto* waiter = static_cast<Waiter*>(std::exchange(waiters_, nullptr));
-  as_lock(lock_).unlock();
-  while (waiter != nullptr) {
-    Waiter* next = waiter->next;  // a woken waiter's record may be gone
-    waiter->wake();
-    waiter = next;
+  if (list.first(presence) == nullptr) {
+    WaitGroupWord::clear_waiters(state_);
+    as_lock(lock_).unlock();
+    return false;
   }
+  WaitGroupWord::Added added = WaitGroupWord::add_locked(state_, n);
+  if (added == WaitGroupWord::Added::zero_with_waiters) {
+    while (sched::WaitRecord* record = list.first(presence)) {
+      list.unlink(*record);
+      woken.add(static_cast<Sleeper&>(*record));
+    }
+  }
+  as_lock(lock_).unlock();
+  if (added == WaitGroupWord::Added::out_of_range) throw_out_of_range(n);
+  woken.wake_all();
+  return true;
 }
 
 void WaitGroup::wait() {
@@ -51,16 +68,9 @@ void WaitGroup::wait() {
     as_lock(lock_).unlock();
     return;
   }
-  Waiter waiter;
-  waiter.next = static_cast<Waiter*>(waiters_);
-  waiters_ = &waiter;
-  waiter.wait(
-      sched::WaitReason::wait_group,
-      [](Waiter&, void* group_lock) {
-        static_cast<base::Lock*>(group_lock)->unlock();
-        return true;
-      },
-      &as_lock(lock_));
+  Sleeper self;
+  as_list(waiters_).push(self, Presence());
+  self.waiter.wait(sched::WaitReason::wait_group, sync::unlock_when_asleep, &as_lock(lock_));
 }
 
 }  // namespace magpie

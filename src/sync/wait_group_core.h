@@ -2,17 +2,20 @@
 //
 // Protocol  [wait-group]
 //   The word holds the count and one bit, WAITERS, set while somebody is, or is about to be, on the list.
-//   add:   one fetch-add. It reached zero and WAITERS is set: under the list's lock clear it and take the list; wake.
+//   add:   one compare-exchange. Only if it would reach zero while WAITERS is set, it takes the list's lock first,
+//          makes count and bit zero in one compare-exchange, and takes everybody off the list; then it wakes them.
 //   wait:  the count is zero -> go on. Else, under the list's lock: set WAITERS, provided that the count is still
 //          not zero; get on the list; sleep. The lock is released in the commit step.
 //
 // No loss   The bit is set and the count tested in one compare-exchange. So either the waiter sees zero, or
-//           whoever brings the count to zero sees the bit, and then takes the lock, behind which the waiter
+//           whoever brings the count to zero sees the bit, and then has the lock, behind which the waiter
 //           has got on the list.
-// Lifetime  After wait() returned the group may be destroyed. Whoever reached zero without WAITERS does not
-//           touch it again; whoever reached zero with it wakes the waiters after its last touch.
-// Misuse    A count that would leave its range is put back; a waiter that comes in between may be confused,
-//           but the caller is told.
+// Reuse     Who is on the list waits for this zero and no later one: nobody gets on it between the zero and the
+//           clearing of the list, as both happen under the lock.
+// Lifetime  After all waits returned the group may be destroyed. Whoever reached zero without WAITERS does not
+//           touch it again; whoever reached zero with it wakes the waiters after its last touch. If all of them
+//           have been dropped it clears the bit and reaches zero like one who saw no waiters.
+// Misuse    A count that would leave its range is never stored, so nobody sees it.
 // Orders    [wait-group] changes release what was done before them, a zero that is seen acquires it.
 // Proof     tests/model/wait_group_model.cc
 #pragma once
@@ -25,23 +28,45 @@ namespace magpie::sync {
 
 class WaitGroupWord {
  public:
-  enum class Added { done, reached_zero_with_waiters, out_of_range };
+  enum class Added {
+    done,
+    zero_with_waiters,  // add: nothing happened yet, do add_locked; add_locked: wake everybody
+    out_of_range,       // nothing happened
+  };
 
-  static Added add(base::Atomic<std::uint64_t>& word, std::int64_t n) {
-    std::uint64_t change = static_cast<std::uint64_t>(n) << 1;
-    std::uint64_t before = word.fetch_add(change, base::acq_rel);
-    // Unsigned, so that a senseless n wraps around to below zero.
-    auto count = static_cast<std::int64_t>((before >> 1) + static_cast<std::uint64_t>(n));
-    if (count < 0 || count > kMost) [[unlikely]] {
-      word.fetch_sub(change, base::relaxed);  // relaxed: nothing was done
-      return Added::out_of_range;
+  [[nodiscard]] static Added add(base::Atomic<std::uint64_t>& word, std::int64_t n) {
+    std::uint64_t now = word.load(base::relaxed);  // relaxed: the exchange below looks again
+    for (;;) {
+      std::int64_t count = sum(now, n);
+      if (count < 0 || count > kMost) [[unlikely]]
+        return Added::out_of_range;
+      if (count == 0 && (now & kWaiters) != 0) return Added::zero_with_waiters;
+      if (word.compare_exchange_weak(now, pack(count) | (now & kWaiters), base::acq_rel,
+                                     base::relaxed)) {
+        return Added::done;
+      }
     }
-    return count == 0 && (before & kWaiters) != 0 ? Added::reached_zero_with_waiters : Added::done;
   }
 
-  // Under the list's lock, by whoever reached zero with waiters.
+  // The same under the list's lock; somebody is on the list.
+  [[nodiscard]] static Added add_locked(base::Atomic<std::uint64_t>& word, std::int64_t n) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      std::int64_t count = sum(now, n);
+      if (count < 0 || count > kMost) return Added::out_of_range;
+      std::uint64_t to = count == 0 ? 0 : pack(count) | (now & kWaiters);
+      if (word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) {
+        return count == 0 ? Added::zero_with_waiters : Added::done;
+      }
+    }
+  }
+
+  // Under the list's lock: nobody is on the list.
   static void clear_waiters(base::Atomic<std::uint64_t>& word) {
-    word.fetch_sub(kWaiters, base::relaxed);
+    // relaxed: nobody acts on the bit's absence but by an exchange of his own
+    std::uint64_t now = word.load(base::relaxed);
+    while (!word.compare_exchange_weak(now, now & ~kWaiters, base::relaxed, base::relaxed)) {
+    }
   }
 
   static bool is_zero(const base::Atomic<std::uint64_t>& word) {
@@ -62,6 +87,12 @@ class WaitGroupWord {
  private:
   static constexpr std::uint64_t kWaiters = 1;
   static constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+
+  static std::uint64_t pack(std::int64_t count) { return static_cast<std::uint64_t>(count) << 1; }
+  // Unsigned, so that a senseless n wraps around to below zero.
+  static std::int64_t sum(std::uint64_t word, std::int64_t n) {
+    return static_cast<std::int64_t>((word >> 1) + static_cast<std::uint64_t>(n));
+  }
 };
 
 }  // namespace magpie::sync

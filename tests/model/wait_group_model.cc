@@ -3,10 +3,12 @@
 // Checked   A waiter goes on only when everybody is done, and sees what they did; every waiter goes
 //           on; nobody touches the group after the last waiter returned (a plain variable stands for
 //           its memory).
+//           A group that is used again while others still wait lets nobody go before the second zero.
 // Bounds    One finisher and one waiter: every interleaving. Two and one, one and two: at most three
-//           preemptions.
+//           preemptions; used again: two.
 // Stands in The list's lock, and the sleep, of which only the wake-up matters here.
 //
+// Mutant MUTANT_ZERO_UNLOCKED     the count becomes zero before the list's lock is taken
 // Mutant MUTANT_RELAXED_RELEASE   a waiter does not see what was done before done()
 // Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps for ever
 #include "model_run.h"
@@ -18,29 +20,20 @@ namespace {
 using magpie::base::Atomic;
 using magpie::sync::WaitGroupWord;
 
-template <int finishers, int waiters>
-struct Group : rl::test_suite<Group<finishers, waiters>, finishers + waiters> {
-  Atomic<std::uint64_t> word{std::uint64_t{finishers} << 1};
+// wait_group.cc, with a lock and a list of its own.
+struct Group {
+  static constexpr int kWaiters = 2;
+  Atomic<std::uint64_t> word;
   Atomic<std::uint32_t> lock{0};
   rl::var<int> list;    // who sleeps: bit i is waiter i
   rl::var<int> memory;  // the group's
-  Atomic<std::uint32_t> woken[waiters];
-  rl::var<int> results[finishers];
-  Atomic<std::uint32_t> returned{0};
+  Atomic<std::uint32_t> woken[kWaiters];
 
-  void before() {
+  explicit Group(std::uint64_t count) : word(count << 1) {
     list(RL_INFO) = 0;
     memory(RL_INFO) = 1;
-    for (auto& result : results) result(RL_INFO) = 0;
   }
-
-  void thread(unsigned index) {
-    if (index < finishers) {
-      finish(index);
-    } else {
-      wait(index - finishers);
-    }
-  }
+  void destroy() { memory(RL_INFO) = 0; }
 
   void acquire_lock() {
     std::uint32_t free = 0;
@@ -50,30 +43,53 @@ struct Group : rl::test_suite<Group<finishers, waiters>, finishers + waiters> {
       rl::yield(1, RL_INFO);
     }
   }
-  void release_lock() { lock.store(0, std::memory_order_release); }
+  void release_lock() {
+    RL_ASSERT(memory(RL_INFO) == 1);
+    lock.store(0, std::memory_order_release);
+  }
 
-  void finish(unsigned index) {
-    results[index](RL_INFO) = 7;
-    if (WaitGroupWord::add(word, -1) != WaitGroupWord::Added::reached_zero_with_waiters) return;
+  void done() {
+#ifdef MUTANT_ZERO_UNLOCKED
+    if (word.fetch_sub(2, std::memory_order_acq_rel) != 3) return;
     acquire_lock();
     WaitGroupWord::clear_waiters(word);
     int sleeping = list(RL_INFO);
     list(RL_INFO) = 0;
     release_lock();
-    RL_ASSERT(memory(RL_INFO) == 1);
-    for (int i = 0; i < waiters; ++i) {
+    wake(sleeping);
+#else
+    while (WaitGroupWord::add(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
+      if (add_and_wake()) return;
+    }
+#endif
+  }
+
+  bool add_and_wake() {
+    acquire_lock();
+    int sleeping = list(RL_INFO);
+    if (sleeping == 0) {
+      WaitGroupWord::clear_waiters(word);
+      release_lock();
+      return false;
+    }
+    if (WaitGroupWord::add_locked(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
+      list(RL_INFO) = 0;
+    } else {
+      sleeping = 0;
+    }
+    release_lock();
+    wake(sleeping);
+    return true;
+  }
+
+  void wake(int sleeping) {
+    for (int i = 0; i < kWaiters; ++i) {
       if ((sleeping >> i & 1) != 0) woken[i].store(1, std::memory_order_release);
     }
   }
 
   void wait(unsigned index) {
-    if (!WaitGroupWord::is_zero(word)) sleep(index);
-    for (auto& result : results) RL_ASSERT(result(RL_INFO) == 7);
-    // The last waiter to return destroys the group.
-    if (returned.fetch_add(1, std::memory_order_acq_rel) + 1 == waiters) memory(RL_INFO) = 0;
-  }
-
-  void sleep(unsigned index) {
+    if (WaitGroupWord::is_zero(word)) return;
     acquire_lock();
 #ifdef MUTANT_NO_ZERO_CHECK
     word.fetch_add(1, std::memory_order_acq_rel);
@@ -86,6 +102,54 @@ struct Group : rl::test_suite<Group<finishers, waiters>, finishers + waiters> {
     list(RL_INFO) = list(RL_INFO) | 1 << index;
     release_lock();
     while (woken[index].load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);
+    woken[index].store(0, std::memory_order_relaxed);
+  }
+};
+
+// Each finisher leaves a result; the last waiter to return destroys the group.
+template <int finishers, int waiters>
+struct Finish : rl::test_suite<Finish<finishers, waiters>, finishers + waiters> {
+  Group group{finishers};
+  rl::var<int> results[finishers];
+  Atomic<std::uint32_t> returned{0};
+
+  void before() {
+    for (auto& result : results) result(RL_INFO) = 0;
+  }
+  void thread(unsigned index) {
+    if (index < finishers) {
+      results[index](RL_INFO) = 7;
+      group.done();
+      return;
+    }
+    group.wait(index - finishers);
+    for (auto& result : results) RL_ASSERT(result(RL_INFO) == 7);
+    if (returned.fetch_add(1, std::memory_order_acq_rel) + 1 == waiters) group.destroy();
+  }
+};
+
+// One of two waiters uses the group again as soon as it has returned.
+struct Reuse : rl::test_suite<Reuse, 3> {
+  Group group{1};
+  Atomic<std::uint32_t> again{0};
+  rl::var<int> result;
+
+  void before() { result(RL_INFO) = 0; }
+  void thread(unsigned index) {
+    if (index == 0) {
+      group.done();
+      while (again.load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);
+      result(RL_INFO) = 7;
+      group.done();
+    } else if (index == 1) {
+      group.wait(0);
+    } else {
+      group.wait(1);
+      RL_ASSERT(WaitGroupWord::add(group.word, 1) == WaitGroupWord::Added::done);
+      again.store(1, std::memory_order_release);
+      group.wait(1);
+      RL_ASSERT(result(RL_INFO) == 7);
+    }
   }
 };
 
@@ -93,8 +157,9 @@ struct Group : rl::test_suite<Group<finishers, waiters>, finishers + waiters> {
 
 int main() {
   return model::Runs()
-      .explore<Group<1, 1>>("one finisher, one waiter", model::full())
-      .explore<Group<2, 1>>("two finishers, one waiter", model::bounded(3))
-      .explore<Group<1, 2>>("one finisher, two waiters", model::bounded(3))
+      .explore<Finish<1, 1>>("one finisher, one waiter", model::full())
+      .explore<Finish<2, 1>>("two finishers, one waiter", model::bounded(3))
+      .explore<Finish<1, 2>>("one finisher, two waiters", model::bounded(3))
+      .explore<Reuse>("used again", model::bounded(2))
       .report();
 }

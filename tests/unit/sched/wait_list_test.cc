@@ -36,6 +36,40 @@ TEST(WaitList, WaitersLeaveInTheOrderInWhichTheyCame) {
   EXPECT_TRUE(list.looks_empty());
 }
 
+TEST(WaitList, OneWhoComesBackToTheFrontLeavesFirst) {
+  WaitList list;
+  WaitRecord first, second, thread, goroutine;
+  list.push_front(second, Presence());
+  list.push_front(first, Presence());
+  EXPECT_EQ(drain(list), (Records{&first, &second}));
+  list.push(thread, Presence());
+  run([&] {
+    list.push(goroutine, Presence());
+    list.push_front(first, Presence());
+    EXPECT_EQ(drain(list), (Records{&first, &thread, &goroutine}));
+  });
+}
+
+TEST(WaitList, ThreadsAtTheFrontStayInLineWhenGoroutinesAreForgotten) {
+  WaitList list;
+  WaitRecord gone, threads[2];
+  list.push(threads[1], Presence());
+  run([&] { list.push(gone, Presence()); });
+  scribble(gone);
+  list.push_front(threads[0], Presence());
+  EXPECT_EQ(drain(list), (Records{&threads[0], &threads[1]}));
+}
+
+TEST(WaitList, AListKnowsWhoIsOnIt) {
+  WaitList list;
+  WaitRecord record;
+  EXPECT_FALSE(list.holds(record));
+  list.push(record, Presence());
+  EXPECT_TRUE(list.holds(record));
+  list.unlink(record);
+  EXPECT_FALSE(list.holds(record));
+}
+
 TEST(WaitList, AnyoneMayBeTakenOut) {
   for (int out = 0; out < 3; ++out) {
     WaitList list;

@@ -183,6 +183,85 @@ RT_TEST(WaitGroup, GoroutinesAndPlainThreadsMayWaitTogether) {
   }
 }
 
+RT_TEST(WaitGroup, NobodySeesACountThatIsRefused) {
+  WaitGroup group;
+  std::atomic<bool> over{false};
+  auto wrong = spawn([&] {
+    while (!over) {
+      EXPECT_THROW(group.done(), std::logic_error);
+      yield();
+    }
+  });
+  PlainThread thread([&] {
+    for (int i = 0; i < support::scaled(20'000); ++i) group.wait();  // would block at -1
+    over = true;
+  });
+  wrong.join();
+}
+
+RT_TEST(WaitGroup, AGroupMayBeUsedAgainWhileOtherWaitersHaveYetToReturn) {
+  for (int round = 0; round < support::scaled(2000); ++round) {
+    WaitGroup group, all;
+    group.add(1);
+    for (int i = 0; i < 3; ++i) {
+      all.go([&] { group.wait(); });
+    }
+    std::atomic<bool> second{false};
+    all.go([&] {
+      group.wait();
+      group.add(1);
+      all.go([&] {
+        second = true;
+        group.done();
+      });
+      group.wait();
+      EXPECT_TRUE(second);
+    });
+    yield();
+    group.done();
+    all.wait();
+  }
+}
+
+// Goroutines that wait when run() ends are dropped, and their stacks unmapped; the group lives on.
+void leave_ten_waiting(WaitGroup& group) {
+  run([&] {
+    for (int i = 0; i < 10; ++i) go([&group] { group.wait(); });
+    ASSERT_TRUE(eventually([] { return stats().waiting == 10; }));
+  });
+}
+
+TEST(WaitGroupAfterRun, APlainThreadMayBeDone) {
+  WaitGroup group;
+  group.add(1);
+  leave_ten_waiting(group);
+  group.done();
+  group.wait();
+}
+
+TEST(WaitGroupAfterRun, ThreadsThatWaitBesideDroppedGoroutinesAreWoken) {
+  WaitGroup group;
+  group.add(1);
+  std::optional<std::thread> threads[2];
+  threads[0].emplace([&] { group.wait(); });
+  leave_ten_waiting(group);
+  threads[1].emplace([&] { group.wait(); });
+  group.done();
+  for (auto& thread : threads) thread->join();
+}
+
+TEST(WaitGroupAfterRun, GoroutinesOfTheNextRunMayUseTheGroup) {
+  WaitGroup group;
+  group.add(1);
+  leave_ten_waiting(group);
+  run([&] {
+    auto waiter = spawn([&] { group.wait(); });
+    yield();
+    group.done();
+    waiter.join();
+  });
+}
+
 TEST(WaitGroupWithoutARuntime, PlainThreadsMayUseItAmongThemselves) {
   WaitGroup group;
   int written = 0;
