@@ -5,4 +5,5 @@
 // or was being given, stays held.
 #pragma once
 
+#include <magpie/mutex.h>
 #include <magpie/wait_group.h>

@@ -23,23 +23,28 @@ class Woken {
  public:
   void add(Record& record) {
     record.next = nullptr;
-    *end_ = &record;
-    end_ = &record.next;
+    (last_ != nullptr ? last_->next : first_) = &record;
+    last_ = &record;
   }
+
   bool any() const { return first_ != nullptr; }
 
   // Those who were woken may be gone, with their records and with what they waited for.
   void wake_all() {
+    for_each([](Record& record) { record.waiter.wake(); });
+  }
+  template <class Wake>
+  void for_each(Wake wake) {
     for (sched::WaitRecord* at = first_; at != nullptr;) {
-      auto* record = static_cast<Record*>(at);
+      auto& record = static_cast<Record&>(*at);
       at = at->next;
-      record->waiter.wake();
+      wake(record);
     }
   }
 
  private:
   sched::WaitRecord* first_ = nullptr;
-  sched::WaitRecord** end_ = &first_;
+  sched::WaitRecord* last_ = nullptr;
 };
 
 }  // namespace magpie::sync

@@ -1,0 +1,83 @@
+// mutex.h: a lock for goroutines: who waits for it lets other goroutines run.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include <magpie/detail/deadline.h>
+#include <magpie/detail/wait_storage.h>
+
+namespace magpie {
+
+namespace detail {
+
+// What happens in it: src/sync/mutex.cc.
+struct MutexState {
+  std::atomic<std::uint32_t> word{0};
+  std::atomic<std::uint32_t> lock{0};
+  std::uint64_t woken = 0;
+  WaitStorage waiters;
+};
+
+enum class LockedBy : std::uint8_t { mutex, once };
+
+void lock_slowly(MutexState& mutex, LockedBy what) noexcept;
+bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
+void unlock_slowly(MutexState& mutex) noexcept;
+
+inline bool try_lock(MutexState& mutex) noexcept {
+  std::uint32_t free = 0;
+  return mutex.word.compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+}
+inline void unlock(MutexState& mutex) noexcept {
+  std::uint32_t held = 1;
+  if (!mutex.word.compare_exchange_strong(held, 0, std::memory_order_release,
+                                          std::memory_order_relaxed)) [[unlikely]] {
+    unlock_slowly(mutex);
+  }
+}
+
+}  // namespace detail
+
+// One at a time. Models TimedLockable, so std::lock_guard, std::unique_lock and std::scoped_lock work. Not recursive.
+// As fast as can be while nobody has waited for a millisecond: whoever comes first gets it. Then those who wait are
+// served in the order they came, until none of them has waited that long.
+// May be destroyed as soon as nobody holds it or waits for it, also by one who has just got it from another whose
+// unlock() has not returned yet.
+class Mutex {
+ public:
+  constexpr Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  // Blocks until the caller holds it.
+  void lock() noexcept {
+    if (!detail::try_lock(state_)) [[unlikely]]
+      detail::lock_slowly(state_, detail::LockedBy::mutex);
+  }
+
+  // False: somebody holds it. Never blocks.
+  [[nodiscard]] bool try_lock() noexcept { return detail::try_lock(state_); }
+
+  // Blocks until the caller holds it, but not longer than so. False: time was up.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock() || detail::lock_until(state_, detail::deadline_after(duration));
+  }
+  template <class Duration>
+  [[nodiscard]] bool try_lock_until(
+      std::chrono::time_point<std::chrono::steady_clock, Duration> time) noexcept {
+    return try_lock() || detail::lock_until(state_, detail::deadline_at(time));
+  }
+
+  // Any goroutine or thread may unlock what another has locked. Does not block, but may let the one that it wakes run
+  // first, if that one has waited for a millisecond. Ends the program with a message if nobody holds it.
+  void unlock() noexcept { detail::unlock(state_); }
+
+ private:
+  detail::MutexState state_;
+};
+
+}  // namespace magpie

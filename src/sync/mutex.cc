@@ -1,0 +1,191 @@
+// mutex.cc: the slow half of Mutex: waiting in line, and serving the line. Protocol [mutex]: mutex_core.h.
+#include <magpie/mutex.h>
+#include <magpie/runtime.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "sync/mutex_core.h"
+#include "sync/sleeper.h"
+#include "sync/spin.h"
+#include "sync/storage.h"
+
+namespace magpie::detail {
+
+using sched::Presence;
+using sched::Waiter;
+using sched::WaitList;
+using sched::WaitReason;
+using sync::as_list;
+using sync::as_lock;
+using sync::MutexWord;
+
+namespace {
+
+constexpr std::int64_t kStarvingNs = 1'000'000;
+
+// MutexState::woken: nobody, a thread, or a goroutine of this generation. One that was dropped is nobody.
+constexpr std::uint64_t kNobody = 0, kThread = ~std::uint64_t{0};
+
+bool somebody_is_woken(const MutexState& mutex, const Presence& presence) {
+  return mutex.woken == kThread || (mutex.woken != kNobody && mutex.woken == presence.generation());
+}
+
+struct MutexSleeper : sync::Sleeper {
+  explicit MutexSleeper(MutexState& its) : mutex(its) {}
+  MutexState& mutex;
+  std::int64_t since_ns = 0;  // when it began to wait
+  bool handed = false;        // written by the one that wakes it: it owns the mutex
+};
+
+enum class Turn {
+  newcomer,
+  woken,
+  last,  // woken, but time is up
+};
+
+MutexWord::Held what_to_ask_for(Turn turn, bool is_woken, std::int64_t waited_ns) {
+  if (is_woken) return MutexWord::held;  // it will look at the line
+  if (turn == Turn::woken && waited_ns >= kStarvingNs) return MutexWord::starving;
+  return MutexWord::call;
+}
+
+// True: taken. False, with the list's lock held: on the list; or, on the last turn, without the lock: given up.
+bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
+  MutexState& mutex = self.mutex;
+  WaitList& list = as_list(mutex.waiters);
+  std::int64_t now = base::now_ns();
+  if (turn == Turn::newcomer) self.since_ns = now;
+
+  Presence presence;
+  as_lock(mutex.lock).lock();
+  if (turn != Turn::newcomer) mutex.woken = kNobody;
+  bool alone = list.first(presence) == nullptr;
+  bool is_woken = somebody_is_woken(mutex, presence);
+  MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
+  MutexWord::Held ask_for = what_to_ask_for(turn, is_woken, now - self.since_ns);
+  if (turn == Turn::last) ask_for = take_as;  // for those who are left
+  bool taken = MutexWord::take_or_ask(mutex.word, take_as, ask_for);
+  if (taken || turn == Turn::last) {
+    as_lock(mutex.lock).unlock();
+  } else if (turn == Turn::newcomer) {
+    list.push(self, presence);
+  } else {
+    list.push_front(self, presence);
+  }
+  return taken;
+}
+
+bool unlock_list(Waiter&, void* sleeper) {
+  as_lock(static_cast<MutexSleeper*>(sleeper)->mutex.lock).unlock();
+  return true;
+}
+
+// Time is up. False: too late, it has been taken off the list to be woken.
+bool leave_line(Waiter&, void* sleeper) {
+  auto& self = *static_cast<MutexSleeper*>(sleeper);
+  MutexState& mutex = self.mutex;
+  WaitList& list = as_list(mutex.waiters);
+  Presence presence;
+  as_lock(mutex.lock).lock();
+  bool listed = list.holds(self);
+  if (listed) {
+    list.unlink(self);
+    if (list.first(presence) == nullptr) MutexWord::stop_asking(mutex.word);
+  }
+  as_lock(mutex.lock).unlock();
+  return listed;
+}
+
+// A newcomer may take the mutex by itself.
+bool spin_to_take(MutexState& mutex) {
+  for (int i = 0; i < sync::kSpins && sync::is_worth_spinning(); ++i) {
+    sync::spin_a_while();
+    if (MutexWord::looks_free(mutex.word) && MutexWord::try_take(mutex.word)) return true;
+    if (MutexWord::looks_starving(mutex.word)) return false;
+  }
+  return false;
+}
+
+// A woken one takes it under the list's lock.
+void spin_while_taken(MutexState& mutex) {
+  for (int i = 0; i < sync::kSpins && !MutexWord::looks_free(mutex.word); ++i) {
+    if (!sync::is_worth_spinning()) return;
+    sync::spin_a_while();
+  }
+}
+
+bool wait_in_line(MutexState& mutex, WaitReason reason, std::int64_t deadline_ns) {
+  MutexSleeper self(mutex);
+  Turn turn = Turn::newcomer;
+  for (;;) {
+    if (take_or_get_in_line(self, turn)) return true;
+    if (turn == Turn::last) return false;
+    if (!self.waiter.wait_until(deadline_ns, reason, unlock_list, leave_line, &self)) return false;
+    if (self.handed) return true;
+    spin_while_taken(mutex);
+    turn = deadline_ns != kNoDeadline && base::now_ns() >= deadline_ns ? Turn::last : Turn::woken;
+  }
+}
+
+WaitReason reason_of(LockedBy what) {
+  return what == LockedBy::mutex ? WaitReason::mutex : WaitReason::once;
+}
+
+// Who owns the mutex next. Under the list's lock; nobody else can take it.
+MutexSleeper& hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& presence) {
+  WaitList& list = as_list(mutex.waiters);
+  list.unlink(first);
+  first.handed = true;
+  MutexWord::Held as = MutexWord::held;
+  if (list.first(presence) != nullptr) {
+    bool starved = base::now_ns() - first.since_ns >= kStarvingNs;
+    as = starved ? MutexWord::starving : MutexWord::call;
+  }
+  MutexWord::hand_over(mutex.word, as);
+  return first;
+}
+
+}  // namespace
+
+void lock_slowly(MutexState& mutex, LockedBy what) noexcept {
+  if (spin_to_take(mutex)) return;
+  (void)wait_in_line(mutex, reason_of(what), kNoDeadline);
+}
+
+bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
+  if (deadline <= base::now_ns()) return false;
+  return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, deadline);
+}
+
+void unlock_slowly(MutexState& mutex) noexcept {
+  WaitList& list = as_list(mutex.waiters);
+  while (!MutexWord::try_give_back(mutex.word)) {
+    Presence presence;
+    as_lock(mutex.lock).lock();
+    auto* first = static_cast<MutexSleeper*>(list.first(presence));
+    auto line = first == nullptr ? MutexWord::Line::empty : MutexWord::Line::waiting;
+    switch (MutexWord::give_back(mutex.word, line)) {
+      case MutexWord::GivingBack::not_yet:
+        as_lock(mutex.lock).unlock();
+        continue;
+      case MutexWord::GivingBack::was_free:
+        base::fatal("goroutine %lu unlocks a Mutex that nobody holds",
+                    static_cast<unsigned long>(goroutine_id()));
+      case MutexWord::GivingBack::wake_first:
+        list.unlink(*first);
+        mutex.woken = first->is_thread ? kThread : presence.generation();
+        as_lock(mutex.lock).unlock();
+        first->waiter.wake();
+        return;
+      case MutexWord::GivingBack::hand_to_first:
+        hand_to_first(mutex, *first, presence);
+        as_lock(mutex.lock).unlock();
+        first->waiter.wake();
+        // It has waited long and owns what many may wait for: let it run at once, if it can run here.
+        if (presence.m() != nullptr) yield();
+        return;
+    }
+  }
+}
+
+}  // namespace magpie::detail
