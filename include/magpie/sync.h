@@ -6,4 +6,5 @@
 #pragma once
 
 #include <magpie/mutex.h>
+#include <magpie/once.h>
 #include <magpie/wait_group.h>

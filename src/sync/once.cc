@@ -1,0 +1,34 @@
+// once.cc: a mutex around the call, and who is in it.
+#include <stdexcept>
+
+#include <magpie/once.h>
+#include <magpie/runtime.h>
+
+namespace magpie {
+namespace {
+
+// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an address.
+std::uint64_t caller_mark() {
+  if (std::uint64_t id = goroutine_id(); id != 0) return id << 1 | 1;
+  alignas(2) static thread_local char mark;
+  return reinterpret_cast<std::uint64_t>(&mark);
+}
+
+}  // namespace
+
+void Once::begin() {
+  std::uint64_t caller = caller_mark();
+  // relaxed: only what the caller wrote itself can be equal
+  if (caller_.load(std::memory_order_relaxed) == caller) {
+    throw std::logic_error("magpie: Once: the function calls call() on the Once that calls it");
+  }
+  if (!detail::try_lock(mutex_)) detail::lock_slowly(mutex_, detail::LockedBy::once);
+  caller_.store(caller, std::memory_order_relaxed);
+}
+
+void Once::end() noexcept {
+  caller_.store(0, std::memory_order_relaxed);
+  detail::unlock(mutex_);
+}
+
+}  // namespace magpie

@@ -1,0 +1,95 @@
+// once_test.cc: something that is done once.
+
+#include <magpie/magpie.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+constinit Once static_once;  // needs no constructor at run time
+
+RT_TEST(Once, OnlyTheFirstCallIsMade) {
+  Once once;
+  int calls = 0;
+  EXPECT_FALSE(once.done());
+  for (int i = 0; i < 3; ++i) once.call([&] { ++calls; });
+  EXPECT_TRUE(once.done());
+  EXPECT_EQ(calls, 1);
+  once.call([](int) { FAIL(); }, 7);
+}
+
+RT_TEST(Once, EverybodyWaitsUntilTheCallIsCompleteAndSeesWhatItDid) {
+  Once once;
+  int value = 0;  // plain: the Once orders it
+  std::atomic<int> calls{0};
+  WaitGroup all;
+  for (int i = 0; i < 50; ++i) {
+    all.go([&] {
+      once.call([&] {
+        ++calls;
+        for (int n = 0; n < 20; ++n) yield();
+        value = 7;
+      });
+      EXPECT_EQ(value, 7);
+    });
+  }
+  all.wait();
+  EXPECT_EQ(calls, 1);
+}
+
+RT_TEST(Once, ACallThatThrowsIsMadeAgainByTheNext) {
+  Once once;
+  EXPECT_THROW(once.call([] { throw std::runtime_error("no"); }), std::runtime_error);
+  EXPECT_FALSE(once.done());
+  int calls = 0;
+  once.call([&] { ++calls; });
+  EXPECT_EQ(calls, 1);
+}
+
+RT_TEST(Once, WhoWaitsForACallThatThrowsMakesItItself) {
+  Once once;
+  std::atomic<int> calls{0}, thrown{0};
+  WaitGroup all;
+  for (int i = 0; i < 20; ++i) {
+    all.go([&] {
+      try {
+        once.call([&] {
+          yield();
+          if (++calls <= 10) throw std::runtime_error("no");
+        });
+      } catch (const std::runtime_error&) {
+        ++thrown;
+      }
+    });
+  }
+  all.wait();
+  EXPECT_EQ(calls, 11);
+  EXPECT_EQ(thrown, 10);
+}
+
+RT_TEST(Once, ACallFromWithinTheCallThrows) {
+  Once once;
+  once.call([&] { EXPECT_THROW(once.call([] {}), std::logic_error); });
+  EXPECT_TRUE(once.done());
+}
+
+TEST(OnceWithoutARuntime, PlainThreadsUseItAmongThemselves) {
+  std::atomic<int> calls{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { static_once.call([&] { ++calls; }); });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(calls, 1);
+  Once once;
+  once.call([&] { EXPECT_THROW(once.call([] {}), std::logic_error); });
+}
+
+}  // namespace
+}  // namespace magpie
