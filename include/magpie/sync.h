@@ -7,4 +7,5 @@
 
 #include <magpie/mutex.h>
 #include <magpie/once.h>
+#include <magpie/rw_mutex.h>
 #include <magpie/wait_group.h>

@@ -1,0 +1,84 @@
+// rw_mutex.h: a lock that many readers or one writer may hold.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <magpie/detail/wait_storage.h>
+
+namespace magpie {
+
+// Models Lockable and SharedLockable, so std::shared_lock works beside the others. Nobody starves: a writer that waits
+// keeps new readers out, and when a writer is through, all readers that waited go before the next writer. So a reader
+// must not lock it for reading again: it would wait for a writer that waits for it.
+// May be destroyed as soon as nobody holds it or waits for it.
+class RWMutex {
+ public:
+  constexpr RWMutex() = default;
+  RWMutex(const RWMutex&) = delete;
+  RWMutex& operator=(const RWMutex&) = delete;
+
+  // Blocks until the caller is the only one to hold it.
+  void lock() noexcept {
+    if (!try_lock()) [[unlikely]]
+      lock_slowly();
+  }
+
+  // False: somebody holds it. Never blocks.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint64_t free = 0;
+    return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+
+  // Any goroutine or thread may unlock what another has locked. Ends the program with a message if no writer holds it.
+  void unlock() noexcept {
+    std::uint64_t only_writer = kWriter;
+    if (!word_.compare_exchange_strong(only_writer, 0, std::memory_order_release,
+                                       std::memory_order_relaxed)) [[unlikely]] {
+      unlock_slowly();
+    }
+  }
+
+  // Blocks until no writer holds it or waits for it.
+  void lock_shared() noexcept {
+    if (word_.fetch_add(1, std::memory_order_acquire) >= kWriter) [[unlikely]]
+      lock_shared_slowly();
+  }
+
+  // False: a writer holds it or waits for it. Never blocks.
+  [[nodiscard]] bool try_lock_shared() noexcept {
+    std::uint64_t now = word_.load(std::memory_order_relaxed);
+    while (now < kWriter) {
+      if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Ends the program with a message if no reader holds it.
+  void unlock_shared() noexcept {
+    std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
+    if (before - 1 >= kWriter - 1) [[unlikely]]  // no reader, or a writer
+      unlock_shared_slowly(before);
+  }
+
+ private:
+  static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
+
+  void lock_slowly() noexcept;
+  void unlock_slowly() noexcept;
+  void lock_shared_slowly() noexcept;
+  void unlock_shared_slowly(std::uint64_t before) noexcept;
+
+  // What happens in it: src/sync/rw_mutex.cc.
+  std::atomic<std::uint64_t> word_{0};
+  std::atomic<std::uint32_t> lock_{0};
+  std::uint32_t counts_[3] = {};
+  detail::WaitStorage readers_;
+  detail::WaitStorage writers_;
+};
+
+}  // namespace magpie

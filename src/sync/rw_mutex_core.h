@@ -1,0 +1,137 @@
+// rw_mutex_core.h: readers and a writer agree in one word, and count each other.
+//
+// Protocol  [rw-mutex]
+//   The word counts readers, and has the bits WRITER (a writer holds it or waits for readers to leave) and CALL (more
+//   writers are on the list). What else there is, RWCounts and two lists, is guarded by a lock.
+//
+//   reader in    add 1. No WRITER: it is in. Else it is counted but not *admitted*: under the lock it goes in on a
+//                spare admission, or gets on the list.
+//   reader out   subtract 1. With WRITER: under the lock, departing - 1; the last one lets the writer in.
+//   writer in    0 -> WRITER. Else, under the lock: WRITER is set -> set CALL, get on the list. Else set it: the
+//                readers counted at this moment are in, and the writer waits until they have departed.
+//   writer out   WRITER -> 0. Else, under the lock: all readers counted at this moment are admitted; those on the list
+//                are woken, for those that are still on their way to it as many admissions are left. With writers on
+//                the list WRITER stays, and the next one waits until the admitted have departed.
+//
+// One of two  A reader adds and reads WRITER in one step, a writer sets it and reads the count in one step. So each
+//             reader either was counted as being in by the writer, or saw the writer.
+// No loss     Every reader that was not in when it came is counted by exactly one writer's way out, and gets a wake-up
+//             or leaves an admission behind for one on its way. Admissions are as good for any reader as for the one
+//             they were left for: the count is the same.
+// Fair        New readers wait while WRITER is set; readers that waited go before the next writer.
+// Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while somebody whom it admits
+//             has yet to be woken or to take the lock. Who finds nobody to let in leaves by WRITER -> 0 after the lock.
+// Orders      [rw-mutex] ways out release, ways in acquire; all changes are read-modify-writes, so a writer that sees
+//             the count also sees what the readers that left it did. Under the lock, the lock orders.
+// Proof       tests/model/rw_mutex_model.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sync {
+
+// Guarded by the lock.
+struct RWCounts {
+  std::uint32_t departing =
+      0;  // readers that the announced writer waits for; 0: it holds the mutex, or there is none
+  std::uint32_t admissions = 0;  // for readers on their way to the list
+  std::uint32_t listed = 0;      // readers on the list, also those that have been dropped since
+};
+
+class RWWord {
+ public:
+  using Word = base::Atomic<std::uint64_t>;
+
+  static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t kCall = std::uint64_t{1} << 33;
+
+  static std::uint64_t readers_of(std::uint64_t word) { return word & (kWriter - 1); }
+
+  // The public header does these four inline.
+  [[nodiscard]] static bool try_lock(Word& word) {
+    std::uint64_t expected = 0;
+    return word.compare_exchange_strong(expected, kWriter, base::acquire, base::relaxed);
+  }
+  [[nodiscard]] static bool try_unlock(Word& word) {
+    std::uint64_t expected = kWriter;
+    return word.compare_exchange_strong(expected, 0, base::release, base::relaxed);
+  }
+  // False: counted, not admitted.
+  [[nodiscard]] static bool enter_shared(Word& word) {
+    return word.fetch_add(1, base::acquire) < kWriter;
+  }
+  // False: a writer may wait for it.
+  [[nodiscard]] static bool leave_shared(Word& word) {
+    return word.fetch_sub(1, base::release) < kWriter;
+  }
+
+  // ---- under the lock
+
+  enum class Announced { holds, waits_for_readers, waits_for_writer };
+
+  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      bool taken = (now & kWriter) != 0;
+      std::uint64_t to = now | (taken ? kCall : kWriter);
+      if (!word.compare_exchange_weak(now, to, base::acquire, base::relaxed)) continue;
+      if (taken) return Announced::waits_for_writer;
+      counts.departing = static_cast<std::uint32_t>(readers_of(now));
+      return counts.departing == 0 ? Announced::holds : Announced::waits_for_readers;
+    }
+  }
+
+  // By a reader that is counted but not admitted. True: it is in; false: it gets on the list.
+  [[nodiscard]] static bool use_admission(RWCounts& counts) {
+    if (counts.admissions != 0) {
+      --counts.admissions;
+      return true;
+    }
+    ++counts.listed;
+    return false;
+  }
+
+  // By a reader that left while a writer was there. True: it was the last, the first writer on the list is in.
+  [[nodiscard]] static bool depart(RWCounts& counts) { return --counts.departing == 0; }
+
+  // Readers on the list have been dropped when their run() ended: they are not counted any more.
+  static void forget(Word& word, RWCounts& counts, std::uint32_t dropped) {
+    counts.listed -= dropped;
+    word.fetch_sub(dropped, base::relaxed);  // relaxed: they did nothing
+  }
+
+  // By a writer on its way out, or by the last departing reader if the writer it let in has been dropped.
+  enum class Leaving {
+    not_yet,       // nobody waits: unlock the lock, then try_unlock
+    to_readers,    // wake all readers on the list
+    to_one_writer  // the first writer on the list holds the mutex: wake it
+  };
+  enum class Writers { none, waiting };
+  [[nodiscard]] static Leaving leave(Word& word, RWCounts& counts, Writers writers) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      std::uint64_t readers = readers_of(now);
+      bool stays = writers == Writers::waiting || readers == 0;
+      std::uint64_t to = writers == Writers::waiting ? now : stays ? kWriter : readers;
+      // release, with the acquire of readers that come later; acquire: what is left here passes to a next writer
+      if (!word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) continue;
+      if (readers == 0)
+        return writers == Writers::waiting ? Leaving::to_one_writer : Leaving::not_yet;
+      if (writers == Writers::waiting) counts.departing = static_cast<std::uint32_t>(readers);
+      counts.admissions += static_cast<std::uint32_t>(readers) - counts.listed;
+      counts.listed = 0;
+      return Leaving::to_readers;
+    }
+  }
+
+  // The list of writers has become empty.
+  static void clear_call(Word& word) {
+    std::uint64_t now = word.load(base::relaxed);
+    while (!word.compare_exchange_weak(now, now & ~kCall, base::relaxed, base::relaxed)) {
+    }
+  }
+};
+
+}  // namespace magpie::sync

@@ -1,0 +1,214 @@
+// Model of [rw-mutex]: readers and writers come, wait for each other, and leave.
+//
+// Checked   A writer is alone and readers see what it wrote (a plain variable); everybody gets in; at the end no count is
+//           left; the last to get in may destroy the mutex while the others' unlock has not returned (a plain
+//           variable stands for its memory); readers that were dropped while they waited hold nobody up.
+// Bounds    A writer and a reader: every interleaving. Else as many preemptions as main() says.
+// Stands in The lists' lock, the lists, and the sleep, of which only the wake-up matters here; rw_mutex.cc's steps.
+//
+// Mutant MUTANT_RELAXED_RELEASE   a writer does not see that the readers are through, or they not what it wrote
+// Mutant MUTANT_RELAXED_ACQUIRE   the same
+// Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
+// Mutant MUTANT_NO_CALL           a writer gets in line without saying so
+// Mutant MUTANT_GHOSTS            readers that were dropped stay counted
+// Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
+#include "model_run.h"
+
+#include "sync/rw_mutex_core.h"
+
+namespace {
+
+using magpie::base::acquire;
+using magpie::base::Atomic;
+using magpie::base::relaxed;
+using magpie::base::release;
+using magpie::sync::RWCounts;
+using magpie::sync::RWWord;
+
+constexpr int kMost = 3;
+
+// rw_mutex.cc, with a lock and lists of its own.
+struct RWMutex {
+  Atomic<std::uint64_t> word{0};
+  Atomic<std::uint32_t> lock_word{0};
+  RWCounts counts;       // guarded by the lock, which `guarded` shows
+  rl::var<int> guarded;  //
+  rl::var<int> readers;  // who is on the list: bits
+  rl::var<int> writers;  // at most two at a time: first + 1, and second + 1 above
+  rl::var<int> memory;   // the mutex's
+  Atomic<std::uint32_t> wake[kMost];
+
+  RWMutex() {
+    guarded(RL_INFO) = 0;
+    readers(RL_INFO) = 0;
+    writers(RL_INFO) = 0;
+    memory(RL_INFO) = 1;
+  }
+  void destroy() { memory(RL_INFO) = 0; }
+  void touch() { RL_ASSERT(memory(RL_INFO) == 1); }
+
+  void acquire_lock() {
+    std::uint32_t free = 0;
+    while (!lock_word.compare_exchange_strong(free, 1, acquire, relaxed)) {
+      free = 0;
+      rl::yield(1, RL_INFO);
+    }
+    touch();
+    guarded(RL_INFO) = guarded(RL_INFO) + 1;
+  }
+  void release_lock() {
+    touch();
+    lock_word.store(0, release);
+  }
+  void sleep(int self) {
+    while (wake[self].load(acquire) == 0) rl::yield(1, RL_INFO);
+    wake[self].store(0, relaxed);
+  }
+
+  void push_writer(int self) {
+    int before = writers(RL_INFO);
+    writers(RL_INFO) = before == 0 ? self + 1 : before | (self + 1) << 4;
+  }
+  // -1: none.
+  int take_writer() {
+    int before = writers(RL_INFO);
+    if (before == 0) return -1;
+    writers(RL_INFO) = before >> 4;
+    if (before >> 4 == 0) RWWord::clear_call(word);
+    return (before & 15) - 1;
+  }
+
+  void lock(int self) {
+    if (RWWord::try_lock(word)) return;
+    acquire_lock();
+#ifdef MUTANT_NO_CALL
+    if ((word.load(relaxed) & RWWord::kWriter) != 0) {
+      push_writer(self);
+      release_lock();
+      return sleep(self);
+    }
+#endif
+    if (RWWord::announce(word, counts) == RWWord::Announced::holds) return release_lock();
+    push_writer(self);
+    release_lock();
+    sleep(self);
+  }
+
+  // False: it got in line and was dropped there.
+  enum class Fate { usual, dropped };
+  bool lock_shared(int self, Fate fate) {
+    if (RWWord::enter_shared(word)) return true;
+    acquire_lock();
+    bool admitted = RWWord::use_admission(counts);
+    if (!admitted && fate == Fate::usual) readers(RL_INFO) = readers(RL_INFO) | 1 << self;
+    release_lock();
+    if (admitted) return true;
+    if (fate == Fate::dropped) return false;
+    sleep(self);
+    return true;
+  }
+
+  void unlock_shared() {
+    if (RWWord::leave_shared(word)) return;
+    acquire_lock();
+    RL_ASSERT(counts.departing != 0);
+    if (!RWWord::depart(counts)) return release_lock();
+    int writer = take_writer();
+    release_lock();
+    RL_ASSERT(writer >= 0);
+    wake[writer].store(1, release);
+  }
+
+  int take_readers() {
+    int taken = readers(RL_INFO);
+    readers(RL_INFO) = 0;
+    std::uint32_t number = 0;
+    for (int i = 0; i < kMost; ++i) number += taken >> i & 1;
+#ifndef MUTANT_GHOSTS
+    if (number != counts.listed) RWWord::forget(word, counts, counts.listed - number);
+#endif
+    return taken;
+  }
+
+  void unlock() {
+    while (!RWWord::try_unlock(word)) {
+      acquire_lock();
+      RL_ASSERT(counts.departing == 0);
+      int woken = take_readers();
+      auto waiting = writers(RL_INFO) == 0 ? RWWord::Writers::none : RWWord::Writers::waiting;
+      RWWord::Leaving leaving = RWWord::leave(word, counts, waiting);
+#ifdef MUTANT_NO_ADMISSIONS
+      counts.admissions = 0;
+#endif
+      if (leaving == RWWord::Leaving::not_yet) {
+#ifdef MUTANT_LEAVES_EARLY
+        if (RWWord::try_unlock(word)) return release_lock();
+#endif
+        release_lock();
+        continue;
+      }
+      if (leaving == RWWord::Leaving::to_one_writer) woken = 1 << take_writer();
+      release_lock();
+      for (int i = 0; i < kMost; ++i) {
+        if ((woken >> i & 1) != 0) wake[i].store(1, release);
+      }
+      return;
+    }
+  }
+};
+
+// What each thread does: w writes, r reads, d reads, but is dropped if it has to wait; - is nobody.
+template <char first, char second, char third>
+struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
+  static constexpr int kThreads = third == '-' ? 2 : 3;
+  static constexpr int kReaders = (first == 'r') + (second == 'r') + (third == 'r');
+
+  RWMutex mutex;
+  rl::var<int> value;
+  Atomic<std::uint32_t> to_come{kThreads};
+
+  void before() { value(RL_INFO) = 0; }
+
+  void thread(unsigned index) {
+    int self = static_cast<int>(index);
+    char does = self == 0 ? first : self == 1 ? second : third;
+    if (does == 'w') {
+      write(self);
+    } else if (mutex.lock_shared(self,
+                                 does == 'd' ? RWMutex::Fate::dropped : RWMutex::Fate::usual)) {
+      read();
+    } else {
+      (void)is_last();
+    }
+  }
+
+  void write(int self) {
+    mutex.lock(self);
+    value(RL_INFO) = value(RL_INFO) + 1;
+    bool last = is_last();
+    mutex.unlock();
+    if (last) mutex.destroy();
+  }
+  void read() {
+    (void)static_cast<int>(value(RL_INFO));
+    bool last = is_last();
+    mutex.unlock_shared();
+    if (last && kReaders == 1) mutex.destroy();  // else other readers may still hold it
+  }
+  bool is_last() { return to_come.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+  void after() { RL_ASSERT(mutex.word.peek() == 0); }
+};
+
+}  // namespace
+
+int main() {
+  return model::Runs()
+      .explore<Use<'w', 'r', '-'>>("a writer, a reader", model::full())
+      .explore<Use<'w', 'w', '-'>>("two writers", model::bounded(6))
+      .explore<Use<'w', 'w', 'd'>>("two writers, a reader that is dropped", model::bounded(3))
+      .explore<Use<'w', 'w', 'r'>>("two writers, a reader", model::bounded(4))
+      .explore<Use<'w', 'r', 'r'>>("a writer, two readers", model::bounded(4))
+      .explore<Use<'w', 'w', 'w'>>("three writers", model::bounded(3))
+      .report();
+}
