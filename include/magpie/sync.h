@@ -8,4 +8,5 @@
 #include <magpie/mutex.h>
 #include <magpie/once.h>
 #include <magpie/rw_mutex.h>
+#include <magpie/semaphore.h>
 #include <magpie/wait_group.h>

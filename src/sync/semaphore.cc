@@ -1,0 +1,164 @@
+// semaphore.cc: the slow half of Semaphore. Protocol [semaphore]: semaphore_core.h.
+#include <stdexcept>
+#include <string>
+
+#include <magpie/semaphore.h>
+
+#include "base/clock.h"
+#include "sync/semaphore_core.h"
+#include "sync/sleeper.h"
+#include "sync/storage.h"
+
+namespace magpie {
+
+using sched::Presence;
+using sched::Waiter;
+using sched::WaitList;
+using sync::as_list;
+using sync::as_lock;
+using sync::SemaphoreWord;
+
+static_assert(Semaphore::max() == SemaphoreWord::kMost);
+
+namespace {
+
+// References, not the Semaphore: its insides are private.
+struct UnitSleeper : sync::Sleeper {
+  UnitSleeper(SemaphoreWord::Word& w, base::Lock& l, WaitList& waiters, std::int64_t wanted)
+      : word(w), lock(l), list(waiters), units(wanted) {}
+  SemaphoreWord::Word& word;
+  base::Lock& lock;
+  WaitList& list;
+  const std::int64_t units;
+};
+
+using Served = sync::Woken<UnitSleeper>;
+
+// Gives the first on the list what they wait for, while there is enough. The caller holds the lock.
+Served serve(SemaphoreWord::Word& word, WaitList& list, const Presence& presence) {
+  Served served;
+  for (;;) {
+    auto* first = static_cast<UnitSleeper*>(list.first(presence));
+    if (first == nullptr) {
+      SemaphoreWord::clear_waiters(word);
+      return served;
+    }
+    if (!SemaphoreWord::take_locked(word, first->units)) return served;
+    list.unlink(*first);
+    served.add(*first);
+  }
+}
+
+bool unlock_list(Waiter&, void* sleeper) {
+  static_cast<UnitSleeper*>(sleeper)->lock.unlock();
+  return true;
+}
+
+// Time is up. False: too late, it has been served. Those behind it may want less.
+bool leave_line(Waiter&, void* sleeper) {
+  auto& self = *static_cast<UnitSleeper*>(sleeper);
+  Presence presence;
+  self.lock.lock();
+  bool listed = self.list.holds(self);
+  Served served;
+  if (listed) {
+    self.list.unlink(self);
+    served = serve(self.word, self.list, presence);
+  }
+  self.lock.unlock();
+  served.wake_all();
+  return listed;
+}
+
+void check_units(std::int64_t units) {
+  if (units >= 0 && units <= SemaphoreWord::kMost) return;
+  throw std::logic_error("magpie: Semaphore: " + std::to_string(units) +
+                         " units; 0 to 2^62 - 1 make sense");
+}
+
+[[noreturn]] void throw_too_many() {
+  throw std::logic_error("magpie: Semaphore: release() beyond 2^62 - 1 units");
+}
+
+}  // namespace
+
+Semaphore::Semaphore(std::int64_t units) : word_(SemaphoreWord::pack(units)) { check_units(units); }
+
+bool Semaphore::try_acquire_slowly(std::int64_t units) {
+  check_units(units);
+  if (units == 0) return true;
+  for (;;) {
+    switch (SemaphoreWord::try_take(word_, units)) {
+      case SemaphoreWord::Taken::yes:
+        return true;
+      case SemaphoreWord::Taken::too_few:
+        return false;
+      case SemaphoreWord::Taken::others_wait:
+        break;
+    }
+    // Unless all of them have been dropped.
+    Presence presence;
+    as_lock(lock_).lock();
+    Served served = serve(word_, as_list(waiters_), presence);
+    bool others_wait = as_list(waiters_).first(presence) != nullptr;
+    as_lock(lock_).unlock();
+    served.wake_all();
+    if (others_wait) return false;
+  }
+}
+
+bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) {
+  check_units(units);
+  if (units == 0) return true;
+  if (deadline <= base::now_ns()) return try_acquire_slowly(units);
+  WaitList& list = as_list(waiters_);
+  UnitSleeper self(word_, as_lock(lock_), list, units);
+  for (;;) {
+    Presence presence;
+    as_lock(lock_).lock();
+    // Somebody can be served only if others ahead of them have been dropped.
+    Served served = serve(word_, list, presence);
+    if (!served.any()) {
+      if (list.first(presence) == nullptr && SemaphoreWord::take_or_ask(word_, units)) {
+        as_lock(lock_).unlock();
+        return true;
+      }
+      list.push(self, presence);
+      break;
+    }
+    as_lock(lock_).unlock();
+    served.wake_all();
+  }
+  return self.waiter.wait_until(deadline, sched::WaitReason::semaphore, unlock_list, leave_line,
+                                &self);
+}
+
+void Semaphore::release(std::int64_t units) {
+  check_units(units);
+  for (;;) {
+    switch (SemaphoreWord::release(word_, units)) {
+      case SemaphoreWord::Released::done:
+        return;
+      case SemaphoreWord::Released::too_many:
+        throw_too_many();
+      case SemaphoreWord::Released::others_wait:
+        if (release_and_serve(units)) return;
+    }
+  }
+}
+
+// False: all who waited have been dropped, nothing happened.
+bool Semaphore::release_and_serve(std::int64_t units) {
+  Presence presence;
+  WaitList& list = as_list(waiters_);
+  as_lock(lock_).lock();
+  bool others_wait = list.first(presence) != nullptr;
+  bool too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
+  Served served = serve(word_, list, presence);
+  as_lock(lock_).unlock();
+  served.wake_all();
+  if (too_many) throw_too_many();
+  return others_wait;
+}
+
+}  // namespace magpie

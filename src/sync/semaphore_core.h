@@ -1,0 +1,109 @@
+// semaphore_core.h: a number of units, and those who wait for some of them.
+//
+// Protocol  [semaphore]
+//   The word holds the units that are free and one bit, WAITERS, set while somebody is, or is about to be, on the list.
+//   acquire:  one compare-exchange, if there are enough and WAITERS is not set. Else, under the list's lock: the same
+//             once more; if that fails because of either, set WAITERS in the same exchange that finds it so; get on the
+//             list; sleep.
+//   release:  one compare-exchange, if WAITERS is not set. Else, under the list's lock: put the units there; while
+//             there are enough for the first on the list take them for it, and take it off; wake those. If nobody is
+//             left clear WAITERS.
+//
+// No loss   With WAITERS only holders of the lock change the word. A waiter gets on the list in the same hold of the lock
+//           in which it set the bit, so whoever releases after that serves the list, and whoever released before it has
+//           been seen.
+// Fair      Nobody takes units past those who wait: not by exchange (WAITERS), not under the lock (the list is not
+//           empty). Units may lie idle while the first waits for more.
+// Lifetime  The last touch of a release is an exchange without WAITERS, or the release of the lock while somebody whom it
+//           serves, or who is first and waits for more, has not returned. A list that is found empty (time was up,
+//           dropped) leads back to the exchange.
+// Orders    [semaphore] putting units there releases, taking them acquires; who is served is ordered by the wake-up.
+// Proof     tests/model/semaphore_model.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sync {
+
+class SemaphoreWord {
+ public:
+  using Word = base::Atomic<std::uint64_t>;
+
+  static constexpr std::int64_t kMost = (std::int64_t{1} << 62) - 1;
+
+  static constexpr std::uint64_t pack(std::int64_t units) {
+    return static_cast<std::uint64_t>(units) << 1;
+  }
+
+  enum class Taken { yes, too_few, others_wait };
+
+  // The public header does the usual case inline.
+  [[nodiscard]] static Taken try_take(Word& word, std::int64_t units) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      if ((now & kWaiters) != 0) return Taken::others_wait;
+      if (now < pack(units)) return Taken::too_few;
+      if (word.compare_exchange_weak(now, now - pack(units), base::acquire, base::relaxed))
+        return Taken::yes;
+    }
+  }
+
+  enum class Released {
+    done,
+    others_wait,  // nothing happened: put them there under the lock
+    too_many      // nothing happened: there would be more than kMost
+  };
+
+  [[nodiscard]] static Released release(Word& word, std::int64_t units) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      if (count_of(now) > kMost - units) return Released::too_many;
+      if ((now & kWaiters) != 0) return Released::others_wait;
+      if (word.compare_exchange_weak(now, now + pack(units), base::release, base::relaxed))
+        return Released::done;
+    }
+  }
+
+  // ---- under the lock
+
+  // On an empty list. False: WAITERS is set now, get on the list.
+  [[nodiscard]] static bool take_or_ask(Word& word, std::int64_t units) {
+    std::uint64_t now = word.load(base::relaxed);
+    for (;;) {
+      bool enough = now >= pack(units);
+      std::uint64_t to = enough ? now - pack(units) : now | kWaiters;
+      if (word.compare_exchange_weak(now, to, base::acquire, base::relaxed)) return enough;
+    }
+  }
+
+  // With WAITERS nobody else changes the word, so loads and stores are enough.
+  // False: there would be more than kMost.
+  [[nodiscard]] static bool put_locked(Word& word, std::int64_t units) {
+    std::uint64_t now = word.load(base::relaxed);
+    if (count_of(now) > kMost - units) return false;
+    word.store(now + pack(units), base::release);
+    return true;
+  }
+  // For the first on the list. False: too few.
+  [[nodiscard]] static bool take_locked(Word& word, std::int64_t units) {
+    std::uint64_t now = word.load(base::relaxed);
+    if (count_of(now) < units) return false;
+    word.store(now - pack(units), base::release);
+    return true;
+  }
+  // Nobody is on the list any more.
+  static void clear_waiters(Word& word) {
+    std::uint64_t now = word.load(base::relaxed);
+    // release: takers from now on are ordered after those who put their units there under the lock
+    if ((now & kWaiters) != 0) word.store(now - kWaiters, base::release);
+  }
+
+ private:
+  static constexpr std::uint64_t kWaiters = 1;
+
+  static std::int64_t count_of(std::uint64_t word) { return static_cast<std::int64_t>(word >> 1); }
+};
+
+}  // namespace magpie::sync
