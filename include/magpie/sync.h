@@ -5,6 +5,7 @@
 // or was being given, stays held.
 #pragma once
 
+#include <magpie/cond_var.h>
 #include <magpie/mutex.h>
 #include <magpie/once.h>
 #include <magpie/rw_mutex.h>

@@ -1,0 +1,111 @@
+// cond_var.h: waits until another says that something has changed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <stop_token>
+#include <utility>
+
+#include <magpie/detail/deadline.h>
+#include <magpie/detail/wait_storage.h>
+
+namespace magpie {
+
+// As std::condition_variable_any: works with anything that has lock() and unlock(), such as
+// std::unique_lock<Mutex>, Mutex, RWMutex, or std::shared_lock<RWMutex>. There are no wake-ups without a cause.
+// Whoever waits counts from before its lock is released, and they are notified in the order they came. One that is
+// notified when its time is up has either been notified, or not and leaves it to the next.
+// May be destroyed as soon as all who wait have been notified; they need not have returned.
+class CondVar {
+ public:
+  constexpr CondVar() = default;
+  ~CondVar();
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  // Wakes the one that has waited longest, or all who wait. Never blocks. The caller need not hold the lock.
+  void notify_one() noexcept;
+  void notify_all() noexcept;
+
+  // Unlocks the lock, blocks until notified, locks it again. Throws what unlock() throws; if lock() throws the program
+  // is terminated.
+  template <class Lock>
+  void wait(Lock& lock) {
+    (void)wait_until_ns(lock, detail::kNoDeadline);
+  }
+
+  // The same until `predicate()`, asked under the lock, is true.
+  template <class Lock, class Predicate>
+  void wait(Lock& lock, Predicate predicate) {
+    while (!predicate()) wait(lock);
+  }
+
+  // As wait(), but not longer than so.
+  template <class Lock, class Duration>
+  std::cv_status wait_until(Lock& lock,
+                            std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
+    return wait_until_ns(lock, detail::deadline_at(time));
+  }
+  template <class Lock, class Rep, class Period>
+  std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
+    return wait_until_ns(lock, detail::deadline_after(duration));
+  }
+
+  // The same until `predicate()` is true. Returns what it says in the end.
+  template <class Lock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::chrono::time_point<std::chrono::steady_clock, Duration> time,
+                  Predicate predicate) {
+    return wait_for_predicate(lock, detail::deadline_at(time), predicate);
+  }
+  template <class Lock, class Rep, class Period, class Predicate>
+  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration, Predicate predicate) {
+    return wait_for_predicate(lock, detail::deadline_after(duration), predicate);
+  }
+
+  // Until `predicate()` is true or a stop is requested. Returns what the predicate says in the end.
+  template <class Lock, class Predicate>
+  bool wait(Lock& lock, std::stop_token stop, Predicate predicate) {
+    std::stop_callback notify(stop, [this] { notify_all_for_stop(); });
+    while (!stop.stop_requested()) {
+      if (predicate()) return true;
+      (void)wait_until_ns(lock, detail::kNoDeadline, &stop);
+    }
+    return predicate();
+  }
+
+ private:
+  // The caller's lock, whatever it is.
+  struct UserLock {
+    void* lock;
+    void (*do_lock)(void*);
+    void (*do_unlock)(void*);
+  };
+
+  template <class Lock>
+  std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline,
+                               const std::stop_token* stop = nullptr) {
+    UserLock user{&lock, [](void* its) { static_cast<Lock*>(its)->lock(); },
+                  [](void* its) { static_cast<Lock*>(its)->unlock(); }};
+    return wait_erased(user, deadline, stop) ? std::cv_status::no_timeout : std::cv_status::timeout;
+  }
+
+  template <class Lock, class Predicate>
+  bool wait_for_predicate(Lock& lock, detail::DeadlineNs deadline, Predicate& predicate) {
+    while (!predicate()) {
+      if (wait_until_ns(lock, deadline) == std::cv_status::timeout) return predicate();
+    }
+    return true;
+  }
+
+  // False: time was up. Does not wait if a stop has been requested.
+  bool wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop);
+  void notify_all_for_stop() noexcept;
+
+  // What happens in it: src/sync/cond_var.cc.
+  std::atomic<std::uint32_t> lock_{0};
+  detail::WaitStorage waiters_;
+};
+
+}  // namespace magpie

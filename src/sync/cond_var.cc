@@ -1,0 +1,146 @@
+// cond_var.cc: who waits is on a list before its lock is released. Protocol [signal]: signal_word.h.
+#include <sched.h>
+
+#include <magpie/cond_var.h>
+#include <magpie/runtime.h>
+
+#include "base/cpu.h"
+#include "sync/signal_word.h"
+#include "sync/sleeper.h"
+#include "sync/storage.h"
+
+namespace magpie {
+
+using sched::Presence;
+using sched::Waiter;
+using sched::WaitList;
+using sync::as_list;
+using sync::as_lock;
+using sync::SignalWord;
+
+namespace {
+
+struct CondSleeper : sync::Sleeper {
+  CondSleeper(base::Lock& l, WaitList& waiters) : lock(l), list(waiters) {
+    lock.lock();
+    list.push(*this, Presence());
+    lock.unlock();
+  }
+
+  void leave_list() {
+    lock.lock();
+    list.unlink(*this);
+    lock.unlock();
+  }
+
+  base::Lock& lock;
+  WaitList& list;
+  SignalWord signal;
+};
+
+// Lets the one that is a few instructions behind go on.
+void wait_a_little(int turn) {
+  base::cpu_relax();
+  if (turn % 100 == 0) sched_yield();
+}
+
+bool park(Waiter& waiter, void* sleeper) {
+  if (!static_cast<CondSleeper*>(sleeper)->signal.park()) waiter.wake();
+  return true;
+}
+
+bool withdraw(Waiter&, void* sleeper) {
+  auto& self = *static_cast<CondSleeper*>(sleeper);
+  SignalWord::Withdrawn withdrawn;
+  for (int turn = 1; (withdrawn = self.signal.withdraw()) == SignalWord::Withdrawn::not_yet;
+       ++turn) {
+    wait_a_little(turn);
+  }
+  if (withdrawn == SignalWord::Withdrawn::no_notified) return false;
+  self.leave_list();
+  return true;
+}
+
+// It has not parked and does not want to.
+void give_up(CondSleeper& self) {
+  if (self.signal.cancel()) {
+    self.leave_list();
+    return;
+  }
+  for (int turn = 1; !self.signal.is_signalled(); ++turn) wait_a_little(turn);
+}
+
+enum class HowMany { one, all };
+
+void notify(base::Lock& lock, WaitList& list, HowMany how_many) {
+  Presence presence;
+  sync::Woken<CondSleeper> notified;
+  lock.lock();
+  for (sched::WaitRecord* at = list.first(presence); at != nullptr;) {
+    auto& sleeper = static_cast<CondSleeper&>(*at);
+    at = at->next;
+    if (!sleeper.signal.claim()) continue;  // it takes itself off the list
+    list.unlink(sleeper);
+    notified.add(sleeper);
+    if (how_many == HowMany::one) break;
+  }
+  lock.unlock();
+  notified.for_each([](CondSleeper& sleeper) {
+    if (sleeper.signal.finish()) sleeper.waiter.wake();
+  });
+}
+
+bool somebody_withdraws(base::Lock& lock, WaitList& list) {
+  Presence presence;
+  lock.lock();
+  bool found = false;
+  for (auto* at = list.first(presence); at != nullptr && !found; at = at->next) {
+    found = static_cast<CondSleeper*>(at)->signal.is_withdrawn();
+  }
+  lock.unlock();
+  return found;
+}
+
+}  // namespace
+
+CondVar::~CondVar() {
+  if (as_list(waiters_).looks_empty()) return;
+  while (somebody_withdraws(as_lock(lock_), as_list(waiters_))) yield();
+}
+
+void CondVar::notify_one() noexcept {
+  // Who waited before this call is on the list: it got there before it released its lock.
+  if (as_list(waiters_).looks_empty()) return;
+  notify(as_lock(lock_), as_list(waiters_), HowMany::one);
+}
+
+void CondVar::notify_all() noexcept {
+  if (as_list(waiters_).looks_empty()) return;
+  notify(as_lock(lock_), as_list(waiters_), HowMany::all);
+}
+
+// The one that waits gets on the list and then looks whether a stop has been requested. Behind the list's lock one of
+// the two sees the other; without it both could miss.
+void CondVar::notify_all_for_stop() noexcept {
+  notify(as_lock(lock_), as_list(waiters_), HowMany::all);
+}
+
+bool CondVar::wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop) {
+  CondSleeper self(as_lock(lock_), as_list(waiters_));
+  if (stop != nullptr && stop->stop_requested()) {
+    give_up(self);
+    return true;
+  }
+  try {
+    user.do_unlock(user.lock);
+  } catch (...) {
+    give_up(self);
+    throw;
+  }
+  bool notified =
+      self.waiter.wait_until(deadline, sched::WaitReason::cond_var, park, withdraw, &self);
+  [&]() noexcept { user.do_lock(user.lock); }();
+  return notified;
+}
+
+}  // namespace magpie

@@ -1,0 +1,352 @@
+// cond_var_test.cc: waiting until another says that something has changed.
+
+#include <magpie/magpie.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "support/plain_thread.h"
+#include "support/rt_test.h"
+#include "support/test_length.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+using support::PlainThread;
+
+constinit CondVar static_changed;  // needs no constructor at run time
+
+bool waiting_is(std::size_t n) {
+  return eventually([n] { return stats().waiting == n; });
+}
+
+RT_TEST(CondVar, AWaiterIsWokenAndHoldsItsLockAgain) {
+  Mutex mutex;
+  bool ready = false;
+  auto waiter = spawn([&] {
+    std::unique_lock hold(mutex);
+    static_changed.wait(hold, [&] { return ready; });
+    EXPECT_TRUE(hold.owns_lock());
+    EXPECT_FALSE(mutex.try_lock());
+  });
+  ASSERT_TRUE(waiting_is(1));
+  {
+    std::lock_guard hold(mutex);
+    ready = true;
+  }
+  static_changed.notify_one();
+  waiter.join();
+}
+
+RT_TEST(CondVar, ANotificationWithoutWaitersIsNotKept) {
+  Mutex mutex;
+  CondVar changed;
+  changed.notify_one();
+  changed.notify_all();
+  std::unique_lock hold(mutex);
+  EXPECT_EQ(changed.wait_for(hold, 1ms), std::cv_status::timeout);
+  EXPECT_TRUE(hold.owns_lock());
+}
+
+RT_TEST(CondVar, WaitersAreNotifiedInTheOrderTheyCame) {
+  Mutex mutex;
+  CondVar changed;
+  std::string order;
+  WaitGroup all;
+  for (char name : {'a', 'b', 'c', 'd', 'e'}) {
+    all.go([&, name] {
+      std::unique_lock hold(mutex);
+      changed.wait(hold);
+      order += name;
+    });
+    ASSERT_TRUE(waiting_is(static_cast<std::size_t>(name - 'a') + 1));
+  }
+  for (std::size_t n = 1; n <= 5; ++n) {
+    changed.notify_one();
+    ASSERT_TRUE(eventually([&] {
+      std::lock_guard hold(mutex);
+      return order.size() == n;
+    }));
+  }
+  all.wait();
+  EXPECT_EQ(order, "abcde");
+}
+
+RT_TEST(CondVar, NotifyOneWakesOneAndNotifyAllTheRest) {
+  Mutex mutex;
+  CondVar changed;
+  std::atomic<int> woken{0};
+  WaitGroup all;
+  for (int i = 0; i < 20; ++i) {
+    all.go([&] {
+      std::unique_lock hold(mutex);
+      changed.wait(hold);
+      ++woken;
+    });
+  }
+  ASSERT_TRUE(waiting_is(20));
+  changed.notify_one();
+  ASSERT_TRUE(eventually([&] { return woken == 1; }));
+  for (int i = 0; i < 100; ++i) yield();
+  EXPECT_EQ(woken, 1);
+  changed.notify_all();
+  all.wait();
+}
+
+RT_TEST(CondVar, OneThatHasReleasedItsLockIsNotifiedAlsoBeforeItSleeps) {
+  Mutex mutex;
+  CondVar changed;
+  for (int round = 0; round < support::scaled(3000); ++round) {
+    bool waits = false;
+    auto waiter = spawn([&] {
+      std::unique_lock hold(mutex);
+      waits = true;
+      changed.wait(hold);
+    });
+    bool seen = false;
+    while (!seen) {
+      yield();
+      std::lock_guard hold(mutex);  // it got this by the waiter's unlock: the waiter waits
+      seen = waits;
+    }
+    changed.notify_one();
+    waiter.join();
+  }
+}
+
+RT_TEST(CondVar, ItWorksWithLocksOfAnyKind) {
+  CondVar changed;
+  bool ready = false;
+  Mutex mutex;
+  RWMutex rw_mutex;
+  auto set = [&] {
+    ready = true;
+    changed.notify_all();
+  };
+  mutex.lock();
+  auto other = spawn([&] {
+    std::lock_guard hold(mutex);
+    set();
+  });
+  changed.wait(mutex, [&] { return ready; });
+  mutex.unlock();
+  other.join();
+
+  ready = false;
+  std::shared_lock shared(rw_mutex);
+  auto writer = spawn([&] {
+    std::lock_guard hold(rw_mutex);
+    set();
+  });
+  changed.wait(shared, [&] { return ready; });
+  writer.join();
+}
+
+RT_TEST(CondVar, AWaitWithATimeLimitSaysWhetherTimeWasUp) {
+  Mutex mutex;
+  CondVar changed;
+  std::unique_lock hold(mutex);
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(changed.wait_for(hold, 2ms), std::cv_status::timeout);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 2ms);
+  EXPECT_EQ(changed.wait_until(hold, start), std::cv_status::timeout);
+  EXPECT_FALSE(changed.wait_for(hold, 1ms, [] { return false; }));
+  EXPECT_TRUE(changed.wait_until(hold, start, [] { return true; }));
+
+  auto notifier = spawn([&] {
+    std::lock_guard locked(mutex);
+    changed.notify_one();
+  });
+  EXPECT_EQ(changed.wait_for(hold, 60s), std::cv_status::no_timeout);
+  hold.unlock();
+  notifier.join();
+}
+
+// One that is told at the moment when its time is up says that it was notified, or the next one is.
+RT_TEST(CondVar, NoNotificationIsLostToAWaiterWhoseTimeIsUp) {
+  Mutex mutex;
+  CondVar changed;
+  for (int round = 0; round < support::scaled(1000); ++round) {
+    int waiting = 0;
+    auto wait_with = [&](auto limit) {
+      std::unique_lock hold(mutex);
+      ++waiting;
+      return changed.wait_for(hold, limit);
+    };
+    auto waits = [&](int n) {
+      return eventually([&] {
+        std::lock_guard hold(mutex);
+        return waiting == n;
+      });
+    };
+    auto impatient = spawn([&] { return wait_with(std::chrono::microseconds(round % 100)); });
+    ASSERT_TRUE(waits(1));
+    auto patient = spawn([&] { return wait_with(1h); });
+    ASSERT_TRUE(waits(2));
+    changed.notify_one();
+    if (impatient.join() == std::cv_status::no_timeout) changed.notify_one();
+    EXPECT_EQ(patient.join(), std::cv_status::no_timeout);
+  }
+}
+
+struct RefusingLock {
+  void lock() {}
+  void unlock() { throw std::runtime_error("no"); }
+};
+
+RT_TEST(CondVar, AWaiterWhoseLockCannotBeReleasedDoesNotWait) {
+  CondVar changed;
+  RefusingLock refusing;
+  EXPECT_THROW(changed.wait(refusing), std::runtime_error);
+  Mutex mutex;
+  auto waiter = spawn([&] {
+    std::lock_guard hold(mutex);
+    changed.wait(mutex);
+  });
+  ASSERT_TRUE(waiting_is(1));
+  changed.notify_one();  // to the one that does wait
+  waiter.join();
+}
+
+RT_TEST(CondVar, AStopRequestEndsTheWait) {
+  Mutex mutex;
+  CondVar changed;
+  for (int round = 0; round < support::scaled(500); ++round) {
+    std::stop_source source;
+    auto waiter = spawn([&] {
+      std::unique_lock hold(mutex);
+      return changed.wait(hold, source.get_token(), [] { return false; });
+    });
+    if (round % 2 == 0) yield();
+    source.request_stop();
+    EXPECT_FALSE(waiter.join());
+  }
+  std::unique_lock hold(mutex);
+  EXPECT_TRUE(changed.wait(hold, std::stop_token(), [] { return true; }));
+}
+
+RT_TEST(CondVar, ItMayBeDestroyedOnceAllHaveBeenNotified) {
+  Mutex mutex;
+  for (int round = 0; round < support::scaled(1000); ++round) {
+    auto changed = std::make_unique<CondVar>();
+    int waiting = 0;
+    WaitGroup all;
+    for (int i = 0; i < 3; ++i) {
+      all.go([&, raw = changed.get(), i] {
+        std::unique_lock hold(mutex);
+        ++waiting;
+        if (i == 0) {
+          raw->wait_for(hold, 5us);
+        } else {
+          raw->wait(hold);
+        }
+      });
+    }
+    bool seen = false;
+    while (!seen) {
+      yield();
+      std::lock_guard hold(mutex);
+      seen = waiting == 3;
+    }
+    changed->notify_all();
+    changed.reset();
+    all.wait();
+  }
+}
+
+RT_TEST(CondVar, PlainThreadsAndGoroutinesShareIt) {
+  Mutex mutex;
+  CondVar changed;
+  std::deque<int> queue;
+  int sum = 0;
+  auto consume = [&] {
+    for (;;) {
+      std::unique_lock hold(mutex);
+      changed.wait(hold, [&] { return !queue.empty(); });
+      int value = queue.front();
+      if (value == 0) return;  // for everybody
+      queue.pop_front();
+      sum += value;
+    }
+  };
+  std::optional<PlainThread> threads[2];
+  for (auto& thread : threads) thread.emplace(consume);
+  WaitGroup all;
+  for (int i = 0; i < 2; ++i) all.go(consume);
+  for (int i = 1; i <= 300; ++i) {
+    std::lock_guard hold(mutex);
+    queue.push_back(i);
+    changed.notify_one();
+  }
+  {
+    std::lock_guard hold(mutex);
+    queue.push_back(0);
+    changed.notify_all();
+  }
+  all.wait();
+  for (auto& thread : threads) thread->join();
+  EXPECT_EQ(sum, 300 * 301 / 2);
+}
+
+TEST(CondVarWithoutARuntime, PlainThreadsUseItAmongThemselves) {
+  Mutex mutex;
+  CondVar changed;
+  bool ready = false;
+  std::thread other([&] {
+    std::lock_guard hold(mutex);
+    ready = true;
+    changed.notify_one();
+  });
+  std::unique_lock hold(mutex);
+  changed.wait(hold, [&] { return ready; });
+  EXPECT_EQ(changed.wait_for(hold, 1ms), std::cv_status::timeout);
+  hold.unlock();
+  other.join();
+}
+
+TEST(CondVarAfterRun, NotificationsDoNotTouchWaitersThatWereDropped) {
+  Mutex mutex;
+  CondVar changed;
+  auto leave_waiting = [&] {
+    run([&] {
+      for (int i = 0; i < 5; ++i) {
+        go([&] {
+          std::unique_lock hold(mutex);
+          changed.wait(hold);
+        });
+      }
+      ASSERT_TRUE(waiting_is(5));
+    });
+  };
+  leave_waiting();
+  changed.notify_one();
+  changed.notify_all();
+  leave_waiting();
+  run([&] { changed.notify_all(); });
+  leave_waiting();
+  std::atomic<bool> woken{false};
+  std::thread thread([&] {
+    std::unique_lock hold(mutex);
+    changed.wait(hold);
+    woken = true;
+  });
+  ASSERT_TRUE(eventually([&] {
+    changed.notify_one();
+    return woken.load();
+  }));
+  thread.join();
+  leave_waiting();  // and it is destroyed
+}
+
+}  // namespace
+}  // namespace magpie
