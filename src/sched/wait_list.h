@@ -36,8 +36,9 @@ class WaitList {
   // Without the lock: outdated by the time it is used. Acquires what was written before the list became empty.
   bool looks_empty() const { return first_.load(base::acquire) == nullptr; }
 
-  // The one who waits longest; null: nobody does.
-  WaitRecord* first(const Presence& presence) {
+  // The one who waits longest; null: nobody does. Here: Presence or GoroutinePresence.
+  template <class Here>
+  WaitRecord* first(const Here& presence) {
     WaitRecord* record = first_.load(base::relaxed);  // relaxed: the lock is held
     if (record == nullptr) return nullptr;
     if (generation_ != presence.generation()) [[unlikely]] {
@@ -47,7 +48,8 @@ class WaitList {
     return record;
   }
 
-  void push(WaitRecord& record, const Presence& presence) {
+  template <class Here>
+  void push(WaitRecord& record, const Here& presence) {
     WaitRecord* last = first(presence) == nullptr ? nullptr : last_;
     record.next = nullptr;
     record.previous = last;
