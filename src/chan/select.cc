@@ -244,10 +244,11 @@ void show_records(Cases cases, const Locks& locks, Waiter& who, SelectWord& word
 }
 
 void take_records_back(const Locks& locks) {
+  Presence presence;  // a thread's neighbours on a list may have been dropped while it waited
   for (SelectCase* one : locks.in_order()) {
     Channel& channel = channel_of(*one);
     channel.lock.lock();
-    list_of(*one).unlink(record_of(*one));
+    list_of(*one).unlink(record_of(*one), presence);
     channel.lock.unlock();
   }
 }

@@ -10,7 +10,7 @@
 //
 // Invariant  Goroutines on the list belong to generation_.
 // Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
-//            unlinking it is nothing. That matters to waiters on several lists, who come back for the rest.
+//            taking it off is nothing. That matters to waiters on several lists, who come back for the rest.
 //
 // Everything but looks_empty() needs the lock of whoever owns the list.
 #pragma once
@@ -66,8 +66,17 @@ class WaitList {
       push_thread(record);
   }
 
-  void unlink(WaitRecord& record) {
-    if (record.era != era_) return;  // not on it, or forgotten
+  // Takes it off, wherever it is; nothing if it is not on the list, or was forgotten. Its neighbours may be of an
+  // earlier run().
+  template <class Here>
+  void unlink(WaitRecord& record, const Here& presence) {
+    first(presence);
+    remove(record);
+  }
+
+  // The same right after first(), with the same presence.
+  void remove(WaitRecord& record) {
+    if (record.era != era_) return;
     record.era = 0;
     if (record.previous != nullptr) {
       record.previous->next = record.next;
