@@ -134,7 +134,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
     while (sched::WaitRecord* record = list.first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
-      list.remove(*waiter);
+      list.unlink(*waiter);
       if (waiter->select == nullptr || waiter->select->claim(waiter->index)) return waiter;
     }
     return nullptr;
@@ -144,7 +144,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     while (sched::WaitRecord* record = list.first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
       if (waiter->select == nullptr || waiter->select->is_open()) return true;
-      list.remove(*waiter);
+      list.unlink(*waiter);
     }
     return false;
   }

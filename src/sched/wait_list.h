@@ -71,11 +71,11 @@ class WaitList {
   template <class Here>
   void unlink(WaitRecord& record, const Here& presence) {
     first(presence);
-    remove(record);
+    unlink(record);
   }
 
   // The same right after first(), with the same presence.
-  void remove(WaitRecord& record) {
+  void unlink(WaitRecord& record) {
     if (record.era != era_) return;
     record.era = 0;
     if (record.previous != nullptr) {

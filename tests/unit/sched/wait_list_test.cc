@@ -20,7 +20,7 @@ std::vector<WaitRecord*> drain(WaitList& list) {
   Presence presence;
   while (WaitRecord* record = list.first(presence)) {
     all.push_back(record);
-    list.remove(*record);
+    list.unlink(*record);
   }
   return all;
 }
