@@ -82,7 +82,7 @@ std::size_t select(Cases&&... cases) {
 
 // The same with a number of cases that is known at run time. Used by one goroutine or thread at a time; may be used
 // again: receive cases receive again, send cases send another copy of their value (one that cannot be copied is
-// sent once; after that its case is as that of a nil channel), timeouts begin anew.
+// sent once; after that its case is as that of a nil channel), timeouts begin anew. A handler must not clear() it.
 class Selector {
  public:
   // Each adds a case and returns its index. Handlers as above. Throws std::length_error beyond 65,536 cases,

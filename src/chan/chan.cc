@@ -21,6 +21,19 @@ using sched::WaitReason;
 
 // Waits at the list until a partner or close() comes. The lock is held and released.
 ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, WaitReason reason,
+                           GoroutinePresence here) {
+  sched::Waiter who(here.m());
+  ChanWaiter waiter;
+  waiter.who = &who;
+  waiter.slot = slot;
+  waiter.select = nullptr;
+  list.push(waiter, here);
+  sched::park(reason, unlock_in_commit, &channel);
+  return waiter.result;
+}
+
+// The same for a plain thread, which must not be inside while it blocks.
+ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
                            Presence& presence) {
   sched::Waiter who;
   ChanWaiter waiter;
@@ -28,17 +41,33 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, 
   waiter.slot = slot;
   waiter.select = nullptr;
   list.push(waiter, presence);
-  if (presence.m() != nullptr) {
-    sched::park(reason, unlock_in_commit, &channel);
-  } else {
-    channel.lock.unlock();
-    presence.leave();
-    who.block_thread();
-  }
+  channel.lock.unlock();
+  presence.leave();
+  who.block_thread();
   return waiter.result;
 }
 
-[[noreturn]] void wait_for_ever(WaitReason reason) {
+[[gnu::noinline]] ChanResult send_from_thread(Channel& channel, void* value) {
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.send_locked(value, presence);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.senders, value, presence);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+[[gnu::noinline]] ChanResult receive_from_thread(Channel& channel, void* slot) {
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, presence);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.receivers, slot, presence);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+[[noreturn, gnu::noinline]] void wait_for_ever(WaitReason reason) {
   sched::Waiter who;
   for (;;)
     who.wait(
@@ -101,27 +130,33 @@ void destroy_channel(ChanCore* core) noexcept {
 }
 
 ChanResult send(ChanCore* core, void* value) {
-  if (core == nullptr) wait_for_ever(WaitReason::nil_chan_send);
+  if (core == nullptr) [[unlikely]]
+    wait_for_ever(WaitReason::nil_chan_send);
   Channel& channel = *channel_of(core);
-  Presence presence;
+  sched::M* m = sched::current_m();
+  if (m == nullptr) [[unlikely]]
+    return send_from_thread(channel, value);
+  GoroutinePresence here(m);
   channel.lock.lock();
-  Step step = channel.send_locked(value, presence);
-  if (step.result == ChanResult::refused) {
-    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, presence);
-  }
+  Step step = channel.send_locked(value, here);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, here);
   channel.lock.unlock();
   return step.finish();
 }
 
 ChanResult receive(ChanCore* core, void* slot) {
-  if (core == nullptr) wait_for_ever(WaitReason::nil_chan_receive);
+  if (core == nullptr) [[unlikely]]
+    wait_for_ever(WaitReason::nil_chan_receive);
   Channel& channel = *channel_of(core);
-  Presence presence;
+  sched::M* m = sched::current_m();
+  if (m == nullptr) [[unlikely]]
+    return receive_from_thread(channel, slot);
+  GoroutinePresence here(m);
   channel.lock.lock();
-  Step step = channel.receive_locked(slot, presence);
-  if (step.result == ChanResult::refused) {
-    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, presence);
-  }
+  Step step = channel.receive_locked(slot, here);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
   channel.lock.unlock();
   return step.finish();
 }

@@ -23,6 +23,7 @@
 namespace magpie::chan {
 
 using detail::ChanResult;
+using sched::GoroutinePresence;
 using sched::Presence;
 
 // One who waits at one channel. Lives on the waiter's stack.
@@ -61,7 +62,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   Channel* next_free = nullptr;  // the pool's
 
   // Sends without waiting. Refused: the caller may get on the list of senders.
-  Step send_locked(void* value, const Presence& presence) {
+  template <class Here>
+  [[gnu::always_inline]] Step send_locked(void* value, const Here& presence) {
     if (state.closed()) return {ChanResult::closed};
     if (ChanWaiter* receiver = take_waiter(receivers, presence)) {
       move(receiver->slot, value);
@@ -74,7 +76,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return {ChanResult::done};
   }
 
-  Step receive_locked(void* slot, const Presence& presence) {
+  template <class Here>
+  [[gnu::always_inline]] Step receive_locked(void* slot, const Here& presence) {
     if (state.count() != 0) {
       pop(slot);
       ChanWaiter* sender = take_waiter(senders, presence);
@@ -127,7 +130,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
 
  private:
   // The one who waits longest and is still to be had, taken off the list; null: nobody is.
-  static ChanWaiter* take_waiter(sched::WaitList& list, const Presence& presence) {
+  template <class Here>
+  static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
     while (sched::WaitRecord* record = list.first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
       list.unlink(*waiter);

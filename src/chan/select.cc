@@ -9,6 +9,7 @@
 // Each choice is uniform among the ready: count them, draw a number, do that one. A partner that is itself a select may
 // be gone by then; so count and draw again.
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <new>
 #include <span>
@@ -41,13 +42,64 @@ constexpr int kOptimisticTries = 3;
 
 Channel& channel_of(const SelectCase& one) { return *chan::channel_of(one.channel); }
 
-// Below n, uniformly but for one in 2^32 / n. In a function of its own: the thread's generator must not be remembered
-// over a switch.
-[[gnu::noinline]] std::size_t draw(const Presence& presence, std::size_t n) {
+// A plain thread's random number. In a function of its own: the address of a thread_local must not be remembered over
+// a switch.
+[[gnu::noinline]] std::uint32_t random_of_thread() {
+  thread_local base::Random random(reinterpret_cast<std::uintptr_t>(&random));
+  return random.next();
+}
+
+// Below n, uniformly but for one in 2^32 / n.
+std::size_t draw(const Presence& presence, std::size_t n) {
   if (n == 1) return 0;
-  thread_local base::Random of_thread(reinterpret_cast<std::uintptr_t>(&of_thread));
-  base::Random& random = presence.m() != nullptr ? presence.m()->p->random : of_thread;
-  return static_cast<std::size_t>((std::uint64_t{random.next()} * n) >> 32);
+  sched::M* m = presence.m();
+  std::uint64_t random = m != nullptr ? m->p->random.next() : random_of_thread();
+  return static_cast<std::size_t>((random * n) >> 32);
+}
+
+// Which cases are ready, by ready(case), and one of them at random. The first 64 are remembered in a word, the others are
+// asked again.
+template <class Ready>
+class Chooser {
+ public:
+  Chooser(Cases cases, Ready ready) : cases_(cases), ready_(ready) {
+    for (std::size_t i = 0; i < std::min(cases.size(), kBits); ++i) {
+      bool ready_now = is_ready(i);
+      first_ |= std::uint64_t{ready_now} << i;
+      count_ += ready_now;
+    }
+    for (std::size_t i = kBits; i < cases.size(); ++i) count_ += is_ready(i);
+  }
+
+  std::size_t count() const { return count_; }
+
+  // Null: there were some, but that one is not ready any more.
+  SelectCase* choose(const Presence& presence) const {
+    std::size_t n = draw(presence, count_);
+    std::uint64_t left = first_;
+    for (; left != 0; left &= left - 1) {
+      if (n-- == 0) return &cases_[static_cast<std::size_t>(std::countr_zero(left))];
+    }
+    for (std::size_t i = kBits; i < cases_.size(); ++i) {
+      if (is_ready(i) && n-- == 0) return &cases_[i];
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kBits = 64;
+  bool is_ready(std::size_t i) const { return cases_[i].channel != nullptr && ready_(cases_[i]); }
+
+  Cases cases_;
+  Ready ready_;
+  std::uint64_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+Step do_locked(SelectCase& one, const Presence& presence) {
+  Channel& channel = channel_of(one);
+  return one.direction == Direction::receive ? channel.receive_locked(one.slot, presence)
+                                             : channel.send_locked(one.slot, presence);
 }
 
 // ---- without locks
@@ -58,40 +110,22 @@ bool looks_ready(const SelectCase& one) {
                                              : !channel.state.refuses_send(channel.receivers);
 }
 
-// The nth case, from 0, for which ready(case) is true; null if there are not so many.
-template <class Ready>
-SelectCase* nth(Cases cases, std::size_t n, Ready ready) {
-  for (SelectCase& one : cases) {
-    if (one.channel != nullptr && ready(one) && n-- == 0) return &one;
-  }
-  return nullptr;
-}
-
-template <class Ready>
-std::size_t count(Cases cases, Ready ready) {
-  std::size_t found = 0;
-  for (SelectCase& one : cases) found += one.channel != nullptr && ready(one);
-  return found;
-}
-
-ChanResult try_alone(SelectCase& one) {
-  return one.direction == Direction::receive ? detail::try_receive(one.channel, one.slot)
-                                             : detail::try_send(one.channel, one.slot);
-}
-
 struct Glance {
   SelectCase* done = nullptr;
   bool none_was_ready = false;  // each by itself: not all at the same moment
 };
 
-Glance try_one_by_one(Cases cases) {
-  Presence presence;
+Glance try_one_by_one(Cases cases, const Presence& presence) {
   for (int tries = 0; tries < kOptimisticTries; ++tries) {
-    std::size_t ready = count(cases, looks_ready);
-    if (ready == 0) return {nullptr, true};
-    SelectCase* one = nth(cases, draw(presence, ready), looks_ready);
+    Chooser chooser(cases, [](const SelectCase& one) { return looks_ready(one); });
+    if (chooser.count() == 0) return {nullptr, true};
+    SelectCase* one = chooser.choose(presence);
     if (one == nullptr) continue;
-    one->result = try_alone(*one);
+    Channel& channel = channel_of(*one);
+    channel.lock.lock();
+    Step step = do_locked(*one, presence);
+    channel.lock.unlock();
+    one->result = step.finish();
     if (one->result != ChanResult::refused) return {one};
   }
   return {};
@@ -154,18 +188,17 @@ SelectCase* try_all_locked(Cases cases, const Presence& presence, ChanWaiter*& p
     return one.direction == Direction::receive ? channel_of(one).can_receive_locked(presence)
                                                : channel_of(one).can_send_locked(presence);
   };
-  while (std::size_t found = count(cases, ready)) {
-    SelectCase* one = nth(cases, draw(presence, found), ready);
+  for (;;) {
+    Chooser chooser(cases, ready);
+    if (chooser.count() == 0) return nullptr;
+    SelectCase* one = chooser.choose(presence);
     if (one == nullptr) continue;
-    Step step = one->direction == Direction::receive
-                    ? channel_of(*one).receive_locked(one->slot, presence)
-                    : channel_of(*one).send_locked(one->slot, presence);
+    Step step = do_locked(*one, presence);
     if (step.result == ChanResult::refused) continue;  // the partner was a select, and is gone
     one->result = step.result;
     partner = step.partner;
     return one;
   }
-  return nullptr;
 }
 
 // ---- waiting
@@ -211,10 +244,11 @@ void show_records(Cases cases, const Locks& locks, Waiter& who, SelectWord& word
 }
 
 void take_records_back(const Locks& locks) {
+  Presence presence;  // a thread's neighbours on a list may have been dropped while it waited
   for (SelectCase* one : locks.in_order()) {
     Channel& channel = channel_of(*one);
     channel.lock.lock();
-    list_of(*one).unlink(record_of(*one));
+    list_of(*one).unlink(record_of(*one), presence);
     channel.lock.unlock();
   }
 }
@@ -262,20 +296,21 @@ using namespace chan;
 Choice select(const Select& select) {
   Cases cases(select.cases, select.count);
   auto index_of = [&](SelectCase* one) { return static_cast<std::size_t>(one - select.cases); };
-  Glance glance = try_one_by_one(cases);
+  Presence presence;
+  Glance glance = try_one_by_one(cases, presence);
   if (glance.done != nullptr) return {Chosen::a_case, index_of(glance.done)};
 
   bool returns_at_once = select.if_none_is_ready == Select::IfNoneIsReady::return_at_once;
   Locks locks(cases, select.in_lock_order);
   if (locks.empty()) {
     if (returns_at_once) return {Chosen::none_is_ready};
+    presence.leave();
     return wait_for_time(deadline_of(select));
   }
 
   bool one_channel = locks.in_order().size() == 1;
   if (returns_at_once && one_channel && glance.none_was_ready) return {Chosen::none_is_ready};
 
-  Presence presence;
   locks.lock_all();
   ChanWaiter* partner = nullptr;
   if (SelectCase* one = try_all_locked(cases, presence, partner)) {

@@ -204,18 +204,33 @@ bool loop_is_wanted(M* m) {
   }
 }
 
-// Most often nothing is in the way and the next of a claimed batch is it. This path calls nothing, so it saves
-// no registers.
+// One that came from the next slot, and can be joined: maybe it was run in place.
+[[gnu::noinline]] static G* admitted_or_another(M* m, G* g) {
+  return admit(m, g) ? g : next_at_hand_after_all(m);
+}
+
+// Most often nothing is in the way, and it is the one in the next slot, or the next of a claimed batch. These paths
+// call nothing, so they save no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;
-  bool plain = !runtime->world.stopping() && p->ticks_to_global != 0 &&
-               p->queue.next.peek() == nullptr && !has_timers(p);
-  if (plain) {
-    G* g = p->queue.upcoming();
-    if (g != nullptr && !g->joinable) {
-      p->queue.take_upcoming();
-      return own_turn(p, g);
-    }
+  bool plain = !runtime->world.stopping() && p->ticks_to_global != 0 && !has_timers(p);
+  if (!plain) [[unlikely]]
+    return next_at_hand_after_all(m);
+  if (p->queue.next.peek() != nullptr) {
+    if (p->runnext_streak == kLongestStreak) [[unlikely]]
+      return next_at_hand_after_all(m);
+    G* g = p->queue.next.take_at_once();
+    if (g == nullptr) [[unlikely]]  // a thief is at it, or was
+      return next_at_hand_after_all(m);
+    ++p->runnext_streak;
+    p->counters.inherited.increment();
+    return g->joinable ? admitted_or_another(m, g) : g;
+  }
+  G* g = p->queue.upcoming();
+  if (g != nullptr && !g->joinable) {
+    p->queue.take_upcoming();
+    if (G* soon = p->queue.upcoming()) prefetch(soon);
+    return own_turn(p, g);
   }
   return next_at_hand_after_all(m);
 }

@@ -29,6 +29,13 @@ struct G;
 
 class NextSlot {
  public:
+  // Owner. False: somebody is there.
+  [[nodiscard]] bool put_if_empty(G* g) {
+    if (slot_.load(base::relaxed) != nullptr) return false;  // relaxed: thieves only empty it
+    slot_.store(g, base::release);  // [runnext] with peek's and steal's acquire
+    return true;
+  }
+
   // Owner. Puts g in and returns who was there, or null.
   [[nodiscard]] G* put(G* g) {
     G* before;
@@ -59,6 +66,19 @@ class NextSlot {
     G* g = slot_.load(base::relaxed);
     // release, with peek's acquire: who finds the slot empty also finds in the ring what was displaced from it
     slot_.store(nullptr, base::release);
+    leave();
+    return g;
+  }
+
+  // Owner. The same, but null also while a thief is at it. Calls nothing.
+  G* take_at_once() {
+    owner_inside_.store(true, base::relaxed);  // relaxed: the fence orders it
+    base::light_fence();                       // [runnext] other side: steal()
+    G* g = nullptr;
+    if (!thief_inside_.load(base::acquire)) [[likely]] {
+      g = slot_.load(base::relaxed);
+      slot_.store(nullptr, base::release);  // as in take()
+    }
     leave();
     return g;
   }

@@ -55,6 +55,8 @@ struct alignas(base::kCacheLine) P {
 
   base::Atomic<PState> state{PState::unused};   // atomic: the holder writes, stats read
   base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same; 0: nobody has begun to hold it
+  base::Atomic<bool> waking{
+      false};  // atomic: the holder writes, thieves read: it starts a thread and goes on soon
   PCounters counters;
 
   // The holder begins or ends to hold it.

@@ -21,18 +21,28 @@ void park(WaitReason reason, Commit commit, void* argument) {
   leave_goroutine(m, g, next_at_hand(m), commit, argument);
 }
 
-void ready(G* g) {
-  M* m = current_m();
-  if (m != nullptr) {
-    g->move(GState::waiting, GState::runnable);
-    put_next(*runtime, m, g);
-    return;
-  }
-  // A plain thread may come when run() is over; then the goroutine is gone.
+namespace {
+
+// A plain thread may come when run() is over; then the goroutine is gone.
+[[gnu::noinline]] void ready_from_outside(G* g) {
   if (Outsider leave; leave) {
     g->move(GState::waiting, GState::runnable);
     put_global(*runtime, g);
   }
+}
+
+[[gnu::noinline]] void ready_instead_of_next(M* m, G* g) { put_next(*runtime, m, g); }
+
+}  // namespace
+
+// The usual path, an empty next slot, calls nothing and saves no registers.
+void ready(G* g) {
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    return ready_from_outside(g);
+  g->move(GState::waiting, GState::runnable);
+  if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
+  wake_searcher(*runtime, m);
 }
 
 }  // namespace magpie::sched

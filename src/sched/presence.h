@@ -12,6 +12,7 @@
 
 namespace magpie::sched {
 
+// Of whoever calls.
 class Presence {
  public:
   Presence() : m_(current_m()), entered_(m_ == nullptr && enter_runtime()) {}
@@ -35,6 +36,17 @@ class Presence {
  private:
   M* const m_;
   bool entered_;
+};
+
+// The same for a goroutine that knows its M: nothing to do, nothing to undo.
+class GoroutinePresence {
+ public:
+  explicit GoroutinePresence(M* m) : m_(m) {}
+  std::uint64_t generation() const { return runtime->generation; }
+  M* m() const { return m_; }
+
+ private:
+  M* m_;
 };
 
 }  // namespace magpie::sched

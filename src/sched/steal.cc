@@ -31,15 +31,16 @@ class RandomOrder {
 };
 
 // What is in runnext was most likely just readied by the goroutine that runs there and is about to block: its P will
-// run it in a moment, with warm caches. Take it only if it is still there after a while.
+// run it in a moment, with warm caches. Take it only if it is still there after a while, in which the P has taken nothing
+// from the slot and was not busy with waking us. A pair that wakes each other fills it all the time: not looking meanwhile leaves it its cache lines.
 G* steal_runnext(P* victim) {
   G* g = victim->queue.next.peek();
   if (g == nullptr) return nullptr;
+  std::uint64_t inherited = victim->counters.inherited.read();
   std::int64_t until = base::now_ns() + kRunnextPatienceNs;
-  while (base::now_ns() < until) {
-    if (victim->queue.next.peek() != g) return nullptr;
-    base::cpu_relax();
-  }
+  while (base::now_ns() < until) base::cpu_relax();
+  if (victim->counters.inherited.read() != inherited) return nullptr;
+  if (victim->waking.load(base::relaxed)) return nullptr;  // relaxed: only a hint
   return victim->queue.next.steal(g) ? g : nullptr;
 }
 

@@ -10,7 +10,7 @@
 //
 // Invariant  Goroutines on the list belong to generation_.
 // Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
-//            unlinking it is nothing. That matters to waiters on several lists, who come back for the rest.
+//            taking it off is nothing. That matters to waiters on several lists, who come back for the rest.
 //
 // Everything but looks_empty() needs the lock of whoever owns the list. All bits zero is an empty list, so that public
 // types can keep one without knowing what it is (magpie/detail/wait_storage.h).
@@ -37,8 +37,9 @@ class WaitList {
   // Without the lock: outdated by the time it is used. Acquires what was written before the list became empty.
   bool looks_empty() const { return first_.load(base::acquire) == nullptr; }
 
-  // The one who waits longest; null: nobody does.
-  WaitRecord* first(const Presence& presence) {
+  // The one who waits longest; null: nobody does. Here: Presence or GoroutinePresence.
+  template <class Here>
+  WaitRecord* first(const Here& presence) {
     WaitRecord* record = first_.load(base::relaxed);  // relaxed: the lock is held
     if (record == nullptr) return nullptr;
     if (generation_ != presence.generation()) [[unlikely]] {
@@ -48,9 +49,15 @@ class WaitList {
     return record;
   }
 
-  bool holds(const WaitRecord& record) const { return record.era == era(); }
+  // Not for a record that was forgotten.
+  template <class Here>
+  bool holds(const WaitRecord& record, const Here& presence) {
+    first(presence);
+    return is_of_now(record);
+  }
 
-  void push(WaitRecord& record, const Presence& presence) {
+  template <class Here>
+  void push(WaitRecord& record, const Here& presence) {
     WaitRecord* last = first(presence) == nullptr ? nullptr : last_;
     record.next = nullptr;
     record.previous = last;
@@ -68,7 +75,8 @@ class WaitList {
   }
 
   // Ahead of everybody, for one who has been first before.
-  void push_front(WaitRecord& record, const Presence& presence) {
+  template <class Here>
+  void push_front(WaitRecord& record, const Here& presence) {
     WaitRecord* second = first(presence);
     if (second == nullptr) return push(record, presence);
     record.next = second;
@@ -80,8 +88,17 @@ class WaitList {
     if (record.is_thread) push_thread_front(record);
   }
 
+  // Takes it off, wherever it is; nothing if it is not on the list, or was forgotten. Its neighbours may be of an
+  // earlier run().
+  template <class Here>
+  void unlink(WaitRecord& record, const Here& presence) {
+    first(presence);
+    unlink(record);
+  }
+
+  // The same right after first(), with the same presence.
   void unlink(WaitRecord& record) {
-    if (!holds(record)) return;  // not on it, or forgotten
+    if (!is_of_now(record)) return;
     record.era = 0;
     if (record.previous != nullptr) {
       record.previous->next = record.next;
@@ -106,6 +123,7 @@ class WaitList {
 
  private:
   std::uint64_t era() const { return forgettings_ + 1; }
+  bool is_of_now(const WaitRecord& record) const { return record.era == era(); }
 
   void push_thread(WaitRecord& record) {
     record.next_thread = nullptr;

@@ -5,6 +5,7 @@
 
 #include "base/event.h"
 #include "sched/g.h"
+#include "sched/m.h"
 #include "timer/timer.h"
 
 namespace magpie::sched {
@@ -15,6 +16,8 @@ class Waiter {
  public:
   // The calling goroutine, or the calling thread.
   Waiter();
+  // The goroutine that runs on m.
+  explicit Waiter(M* m) : g_(m->current) {}
 
   // Blocks. `commit` runs once the waiter can be woken: it tells others of this record, unlocks what guards it, and
   // returns false if there is nothing to wait for any more.

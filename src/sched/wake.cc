@@ -19,8 +19,12 @@ void start_searcher(Runtime& rt, M* m) {
     }
     rt.search.wake_counted();
   }
-  if (m != nullptr && m->p != nullptr) m->p->counters.wakes.increment();
+  if (m == nullptr || m->p == nullptr) return start_thread_for(rt, p, Searching::yes);
+  // That takes microseconds. The new searcher must not take them for a sign that what is in our next slot is stuck.
+  m->p->counters.wakes.increment();
+  m->p->waking.store(true, base::relaxed);
   start_thread_for(rt, p, Searching::yes);
+  m->p->waking.store(false, base::relaxed);
 }
 
 void start_thread_for(Runtime& rt, P* p, Searching searching) {

@@ -29,7 +29,7 @@ struct CondSleeper : sync::Sleeper {
 
   void leave_list() {
     lock.lock();
-    list.unlink(*this);
+    list.unlink(*this, Presence());
     lock.unlock();
   }
 

@@ -87,7 +87,7 @@ bool leave_line(Waiter&, void* sleeper) {
   WaitList& list = as_list(mutex.waiters);
   Presence presence;
   as_lock(mutex.lock).lock();
-  bool listed = list.holds(self);
+  bool listed = list.holds(self, presence);
   if (listed) {
     list.unlink(self);
     if (list.first(presence) == nullptr) MutexWord::stop_asking(mutex.word);

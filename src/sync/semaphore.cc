@@ -59,7 +59,7 @@ bool leave_line(Waiter&, void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
   self.lock.lock();
-  bool listed = self.list.holds(self);
+  bool listed = self.list.holds(self, presence);
   Served served;
   if (listed) {
     self.list.unlink(self);

@@ -503,5 +503,19 @@ TEST(SelectAfterRun, SelectsThatWereDroppedAreNobodysPartner) {
   run([&] { EXPECT_EQ(select(on_recv(b), on_timeout(1ms)), 1u); });
 }
 
+TEST(SelectAfterRun, AThreadThatWaitsAmongTheDroppedMayStillTimeOut) {
+  Chan<int> c;
+  std::optional<std::thread> thread;
+  run([&] {
+    go([&] { (void)c.recv(); });
+    ASSERT_TRUE(waiting(1));
+    thread.emplace([&] { EXPECT_EQ(select(on_recv(c), on_timeout(200ms)), 1u); });
+    go([&] { (void)c.recv(); });
+    ASSERT_TRUE(waiting(2));
+  });
+  thread->join();  // its neighbours' stacks are gone by now
+  EXPECT_FALSE(c.try_send(1));
+}
+
 }  // namespace
 }  // namespace magpie

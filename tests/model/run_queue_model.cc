@@ -149,6 +149,24 @@ struct Next : rl::test_suite<Next<thieves>, thieves + 1> {
   void after() { w.nothing_is_lost(); }
 };
 
+// The owner takes only while no thief is at it; what it did not get it takes later.
+struct TakeAtOnce : rl::test_suite<TakeAtOnce, 2> {
+  World<1> w;
+  void thread(unsigned index) {
+    RunQueue& queue = *w.queues[0];
+    if (index == 0) {
+      w.put_next(queue, w.make());
+      w.take(queue.next.take_at_once());
+      w.put_next(queue, w.make());
+      w.take(queue.next.take_at_once());
+    } else {
+      w.steal_next(queue);
+      w.steal_next(queue);
+    }
+  }
+  void after() { w.nothing_is_lost(); }
+};
+
 // A goroutine moves from the slot to the ring and what displaced it runs: it is in the queue all
 // the time.
 struct NeverEmpty : rl::test_suite<NeverEmpty, 2> {
@@ -193,6 +211,7 @@ struct TwoThieves : rl::test_suite<TwoThieves, 3> {
 int main() {
   return model::Runs()
       .explore<Next<1>>("the next slot, one thief", model::bounded(3))
+      .explore<TakeAtOnce>("next slot: taken at once or not at all", model::bounded(3))
       .explore<Next<2>>("the next slot, two thieves", model::bounded(2))
       .explore<NeverEmpty>("looks_empty", model::bounded(4))
       .explore<PushPopSteal>("push, pop and steal", model::full())

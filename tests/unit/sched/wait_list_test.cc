@@ -6,6 +6,7 @@
 #include <magpie/magpie.h>
 
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace magpie::sched {
@@ -75,8 +76,8 @@ TEST(WaitList, AnyoneMayBeTakenOut) {
     WaitList list;
     WaitRecord records[3];
     for (WaitRecord& record : records) list.push(record, Presence());
-    list.unlink(records[out]);
-    list.unlink(records[out]);  // the second time it is nothing
+    list.unlink(records[out], Presence());
+    list.unlink(records[out], Presence());  // the second time it is nothing
     Records rest;
     for (int i = 0; i < 3; ++i) {
       if (i != out) rest.push_back(&records[i]);
@@ -109,7 +110,7 @@ TEST(WaitList, ThreadsStayInLineWhenGoroutinesAreForgotten) {
   for (WaitRecord& record : gone) scribble(record);
   list.push(threads[1], Presence());
   list.push(threads[2], Presence());
-  list.unlink(threads[1]);
+  list.unlink(threads[1], Presence());
   run([&] { EXPECT_EQ(drain(list), (Records{&threads[0], &threads[2]})); });
 }
 
@@ -124,12 +125,26 @@ TEST(WaitList, TheNextRunsGoroutinesForgetThoseOfTheOneBefore) {
   });
 }
 
+TEST(WaitList, AThreadMayBeTakenOutFromAmongGoroutinesOfAnEarlierRun) {
+  WaitList list;
+  WaitRecord before, thread, after;
+  run([&] {
+    list.push(before, Presence());
+    std::thread([&] { list.push(thread, Presence()); }).join();
+    list.push(after, Presence());
+  });
+  scribble(before);
+  scribble(after);
+  list.unlink(thread, Presence());
+  EXPECT_TRUE(list.looks_empty());
+}
+
 TEST(WaitList, AForgottenRecordMayBeTakenOutInVain) {
   WaitList list;
   WaitRecord forgotten, thread;
   run([&] { list.push(forgotten, Presence()); });
   list.push(thread, Presence());
-  list.unlink(forgotten);
+  list.unlink(forgotten, Presence());
   EXPECT_EQ(drain(list), Records{&thread});
 }
 
