@@ -88,7 +88,8 @@ class [[nodiscard]] JoinHandle {
     if (ref_.task == nullptr) return;
     detail::TaskRef ref = std::exchange(ref_, {});
     detail::Joined joined = detail::wait_for_task(ref);
-    if (joined != detail::Joined::dropped) Freed{ref.task, joined};
+    if (joined == detail::Joined::dropped) return;
+    Freed freed{ref.task, joined};
   }
 
   detail::TaskRef ref_;

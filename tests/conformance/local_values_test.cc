@@ -1,0 +1,89 @@
+// local_values_test.cc: values of a Local belong to the goroutine and die with it.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "support/overtake.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using support::be_overtaken;
+using support::kMany;
+
+RT_TEST(LocalValues, EachGoroutineHasItsOwnFromTheInitialValueOn) {
+  Local<int> number(5);
+  std::atomic<int> wrong{0};
+  number.get() = 1;
+  WaitGroup all;
+  for (int i = 0; i < kMany; ++i) {
+    all.go([&, i] {
+      if (*number != 5) ++wrong;
+      *number = i;
+      be_overtaken();
+      if (*number != i) ++wrong;
+    });
+  }
+  all.wait();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(*number, 1);
+}
+
+RT_TEST(LocalValues, AGoroutineRunInPlaceByItsJoinerHasItsOwn) {
+  Local<std::string> name;
+  *name = "joiner";
+  spawn([&] {
+    EXPECT_EQ(*name, "");
+    *name = "child";
+  }).join();
+  EXPECT_EQ(*name, "joiner");
+}
+
+RT_TEST(LocalValues, AreDestroyedOnceWhenReplacedAndWhenTheGoroutineEnds) {
+  auto alive = std::make_shared<int>(0);
+  Local<std::shared_ptr<int>> kept;
+  WaitGroup all;
+  for (int i = 0; i < 50; ++i) {
+    all.go([&kept, alive] {
+      kept.set(alive);
+      be_overtaken();
+      kept.set(alive);
+    });
+  }
+  all.wait();
+  // The group counts down before the goroutine has ended and its values are gone.
+  EXPECT_TRUE(support::eventually([&] { return alive.use_count() == 1; }));
+}
+
+RT_TEST(LocalValues, ADestructorMayBlockAndUseOtherValues) {
+  static Local<int> other(3);
+  static std::atomic<int> seen;
+  seen = 0;
+  struct Late {
+    bool armed = false;
+    ~Late() {
+      if (!armed) return;
+      be_overtaken();
+      seen += *other;
+    }
+  };
+  static Local<Late> late;
+  for (int i = 0; i < 10; ++i) go([] { late.get().armed = true; });
+  EXPECT_TRUE(support::eventually([] { return seen == 30; }));
+}
+
+TEST(LocalValues, APlainThreadHasItsOwnAndTheyDieWithIt) {
+  auto alive = std::make_shared<int>(0);
+  Local<std::shared_ptr<int>> kept;
+  std::thread([&] {
+    kept.set(alive);
+    EXPECT_EQ(alive.use_count(), 2);
+  }).join();
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_EQ(*kept, nullptr);
+}
+
+}  // namespace
+}  // namespace magpie
