@@ -2,10 +2,13 @@
 #pragma once
 
 #include <magpie/chan.h>
+#include <magpie/context.h>
 #include <magpie/debug.h>
 #include <magpie/go.h>
+#include <magpie/group.h>
 #include <magpie/local.h>
 #include <magpie/parallel.h>
+#include <magpie/patterns.h>
 #include <magpie/runtime.h>
 #include <magpie/select.h>
 #include <magpie/sync.h>

@@ -14,8 +14,8 @@
 //           it was taken and fires exactly once.
 // Lifetime  After remove said `removed` or `idle` the owner may reuse or destroy the record. After `firing` it may
 //           not yet: somebody is in fire(). Owners on a stack wait for it (settle); others let fire find out.
-// Orders    [timer] finished releases what fire did, the owner's look acquires it. A set is read without its
-//           lock only as a hint where to lock; under the lock it is looked at again.
+// Orders    [timer] whoever makes it idle releases what was done, the owner's look acquires it. A set is read without
+//           its lock only as a hint where to lock; under the lock it is looked at again.
 // Proof     tests/model/timer_model.cc
 #pragma once
 
@@ -44,11 +44,13 @@ class TimerWord {
     return {reinterpret_cast<TimerSet*>(now), false};
   }
 
-  // Under the set's lock, but for the last. Relaxed: the lock orders them, and whoever reads without it looks again.
+  // Under the set's lock. Relaxed: the lock orders them, and whoever reads without it looks again.
   void enter(TimerSet* set) { word_.store(reinterpret_cast<std::uintptr_t>(set), base::relaxed); }
-  void leave() { word_.store(kIdle, base::relaxed); }
   void take() { word_.store(kFiring, base::relaxed); }
-  void finish() { word_.store(kIdle, base::release); }
+
+  // The last touch of whoever took it out: the owner may put it into another set, under another lock.
+  void leave() { word_.store(kIdle, base::release); }   // [timer] with view()
+  void finish() { word_.store(kIdle, base::release); }  // [timer] with view()
 
  private:
   static constexpr std::uintptr_t kIdle = 0, kFiring = 1;

@@ -3,8 +3,9 @@
 // Checked   It fires at most once per insertion, and never after remove() said removed; nobody touches the record
 //           after the owner was told that it may destroy it (a plain variable stands for its memory); what fire
 //           did is seen by an owner that settled.
+//           One who stops it without a lock of the owners' and one who starts it anew do not touch it at once.
 // Bounds    One owner and one that fires, or moves it to another set: every interleaving. Both at once: at most
-//           three preemptions.
+//           three preemptions. Two owners: every interleaving.
 // Stands in The set: a lock, and the timer's place in it. remove() mirrors TimerSet::remove, take() take_due.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the owner does not see what fire did
@@ -113,11 +114,42 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
   }
 };
 
+// One owner stops it, another finds it stopped and puts it into another set.
+struct TwoOwners : rl::test_suite<TwoOwners, 2> {
+  TimerSet sets[2];
+  TimerWord word;
+  rl::var<int> place;
+
+  void before() {
+    place(RL_INFO) = 1;
+    sets[0].has(RL_INFO) = true;
+    sets[1].has(RL_INFO) = false;
+    word.enter(&sets[0]);
+  }
+
+  void thread(unsigned index) {
+    if (index == 0) {
+      sets[0].lock.lock(RL_INFO);
+      sets[0].has(RL_INFO) = false;
+      RL_ASSERT(place(RL_INFO) == 1);
+      word.leave();
+      sets[0].lock.unlock(RL_INFO);
+    } else if (word.view().set == nullptr) {
+      sets[1].lock.lock(RL_INFO);
+      place(RL_INFO) = 2;
+      sets[1].has(RL_INFO) = true;
+      word.enter(&sets[1]);
+      sets[1].lock.unlock(RL_INFO);
+    }
+  }
+};
+
 }  // namespace
 
 int main() {
   return model::Runs()
       .explore<Owner<1>>("remove or fire", model::full())
+      .explore<TwoOwners>("stop and start anew", model::full())
       .explore<Owner<2>>("remove, fire or move", model::bounded(3))
       .report();
 }

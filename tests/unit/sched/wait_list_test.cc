@@ -64,11 +64,11 @@ TEST(WaitList, ThreadsAtTheFrontStayInLineWhenGoroutinesAreForgotten) {
 TEST(WaitList, AListKnowsWhoIsOnIt) {
   WaitList list;
   WaitRecord record;
-  EXPECT_FALSE(list.holds(record));
+  EXPECT_FALSE(list.holds(record, Presence()));
   list.push(record, Presence());
-  EXPECT_TRUE(list.holds(record));
+  EXPECT_TRUE(list.holds(record, Presence()));
   list.unlink(record);
-  EXPECT_FALSE(list.holds(record));
+  EXPECT_FALSE(list.holds(record, Presence()));
 }
 
 TEST(WaitList, AnyoneMayBeTakenOut) {

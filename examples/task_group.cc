@@ -1,0 +1,39 @@
+// task_group.cc: several goroutines for one result: all of them, or the first failure.
+#include <magpie/magpie.h>
+
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+
+using namespace magpie;
+using namespace std::chrono_literals;
+
+int main() {
+  run([] {
+    // All succeed: wait() returns when the last one has ended. At most two run at a time.
+    std::array<int, 5> squares{};
+    TaskGroup group;
+    group.set_limit(2);
+    for (int i = 0; i < 5; ++i) {
+      group.go([&squares, i] { squares[static_cast<std::size_t>(i)] = i * i; });
+    }
+    group.wait();
+    for (int square : squares) std::printf("%d ", square);
+    std::puts("");
+
+    // One fails: the others are told through the context, and wait() throws what it threw.
+    group.set_limit(0);
+    for (int i = 0; i < 3; ++i) {
+      group.go([i](const Context& context) {
+        context.done().recv();
+        std::printf("goroutine %d gives up\n", i);
+      });
+    }
+    group.go([] { throw std::runtime_error("disk on fire"); });
+    try {
+      group.wait();
+    } catch (const std::exception& error) {
+      std::printf("failed: %s\n", error.what());
+    }
+  });
+}

@@ -1,0 +1,124 @@
+// context.h: tells everybody who works on the same thing that it is over: cancelled, or too late.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include <magpie/chan.h>
+#include <magpie/detail/deadline.h>
+#include <magpie/time.h>
+
+namespace magpie {
+
+namespace detail {
+
+struct ContextNode;  // src/flow/context.cc
+
+// A key and what it stands for.
+struct ContextValue {
+  virtual ~ContextValue() = default;
+  // What is kept under this key of this type as a value of that type; null: something else is kept here.
+  virtual const void* find(const std::type_info& key_type, const void* key,
+                           const std::type_info& value_type) const = 0;
+};
+
+template <class Key, class Value>
+struct KeyedValue final : ContextValue {
+  template <class K, class V>
+  KeyedValue(K&& k, V&& v) : key(std::forward<K>(k)), value(std::forward<V>(v)) {}
+  const void* find(const std::type_info& key_type, const void* wanted,
+                   const std::type_info& value_type) const override {
+    bool found = key_type == typeid(Key) && value_type == typeid(Value) &&
+                 key == *static_cast<const Key*>(wanted);
+    return found ? &value : nullptr;
+  }
+  Key key;
+  Value value;
+};
+
+// Text in any form is kept as a string.
+template <class T>
+using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, std::string>,
+                                  std::string, std::decay_t<T>>;
+
+}  // namespace detail
+
+// A node in a tree of them: cancelling one cancels those that were made from it, not the one it was made from. A shared
+// handle: copies name the same context; every function may be called from any thread, goroutine or not. A context is
+// there as long as a handle to it, or to one made from it, is: keep it while somebody waits for done().
+class Context {
+ public:
+  // The root: never cancelled, has no deadline and no values.
+  static Context background();
+
+  // A context of its own, to be cancelled by cancel(), or together with this one. Throws std::bad_alloc.
+  Context with_cancel() const;
+
+  // The same, and cancelled when the time has come; a deadline that this one has already still counts.
+  // Throws std::logic_error when no runtime runs.
+  template <class Rep, class Period>
+  Context with_timeout(std::chrono::duration<Rep, Period> duration) const {
+    return with_deadline_ns(detail::deadline_after(duration));
+  }
+  template <class Duration>
+  Context with_deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> time) const {
+    return with_deadline_ns(detail::deadline_at(time));
+  }
+
+  // The same with a value for value<V>(key). Keys of any type that can be compared; text is kept as std::string.
+  template <class K, class V>
+  requires std::equality_comparable<detail::KeptAs<K>> Context with_value(K&& key, V&& value)
+  const {
+    using Kept = detail::KeyedValue<detail::KeptAs<K>, detail::KeptAs<V>>;
+    return with_kept(std::make_unique<Kept>(std::forward<K>(key), std::forward<V>(value)));
+  }
+
+  // A copy of the value that was given to this context, or the nearest one above it, under an equal key of the same
+  // type; nullopt: there is none, or not of type V.
+  template <class V, class K>
+  std::optional<V> value(const K& key) const {
+    using Key = detail::KeptAs<K>;
+    const Key& kept_key = key;
+    const void* found = find_value(typeid(Key), &kept_key, typeid(V));
+    if (found == nullptr) return std::nullopt;
+    return *static_cast<const V*>(found);
+  }
+
+  // Closes when the context is cancelled, for select and to wait for; the nil channel for the root. Throws std::bad_alloc.
+  Chan<void> done() const;
+
+  // None while it is alive; then std::errc::timed_out, or std::errc::operation_canceled. Never blocks.
+  std::error_code err() const noexcept;
+  bool cancelled() const noexcept { return static_cast<bool>(err()); }
+
+  // Cancels it and all that were made from it, which closes their done() and runs the callbacks of their stop tokens,
+  // here. Only the first counts. Never blocks otherwise. Throws std::logic_error for the root.
+  void cancel() const;
+
+  // When it will be cancelled at the latest.
+  std::optional<TimePoint> deadline() const noexcept;
+
+  // Asked to stop when the context is cancelled: for code that knows nothing of Magpie. Throws std::bad_alloc.
+  std::stop_token stop_token() const;
+
+ private:
+  explicit Context(std::shared_ptr<detail::ContextNode> node) : node_(std::move(node)) {}
+
+  Context with_deadline_ns(detail::DeadlineNs deadline) const;
+  Context with_kept(std::unique_ptr<detail::ContextValue> value) const;
+  const void* find_value(const std::type_info& key_type, const void* key,
+                         const std::type_info& value_type) const;
+
+  std::shared_ptr<detail::ContextNode> node_;  // null: the root
+};
+
+}  // namespace magpie

@@ -1,0 +1,7 @@
+// patterns.h: ready-made ways to share work: pools, limits, loops.
+#pragma once
+
+#include <magpie/circuit_breaker.h>
+#include <magpie/parallel.h>
+#include <magpie/rate_limiter.h>
+#include <magpie/worker_pool.h>

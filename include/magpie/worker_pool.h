@@ -1,0 +1,88 @@
+// worker_pool.h: a fixed number of goroutines that work off a bounded queue.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/chan.h>
+#include <magpie/select.h>
+#include <magpie/sync.h>
+
+namespace magpie {
+
+// Runs what is submitted on `workers` goroutines. An exception from a job does not harm the others: the first one is thrown
+// by wait(). May be used by many at once.
+class WorkerPool {
+ public:
+  // The queue holds so many jobs that no worker has taken yet. Throws std::invalid_argument for less than one worker,
+  // std::logic_error when no runtime runs, std::bad_alloc.
+  explicit WorkerPool(int workers, std::size_t queue = 0);
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Closes, and waits until everything that was submitted has been done; an exception from a job is then lost.
+  ~WorkerPool();
+
+  // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
+  template <class F>
+  requires std::is_invocable_v < std::decay_t<F>
+  & > void submit(F&& job) { jobs_.send(make_job(std::forward<F>(job))); }
+
+  // The same without waiting. False: the queue is full and no worker is idle.
+  template <class F>
+  requires std::is_invocable_v < std::decay_t<F>
+  & > bool try_submit(F&& job) { return jobs_.try_send(make_job(std::forward<F>(job))); }
+
+  // The same, and waits no longer than so. False: time was up.
+  template <class Rep, class Period, class F>
+  requires std::is_invocable_v < std::decay_t<F>
+  & > bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
+    return select(on_send(jobs_, make_job(std::forward<F>(job)), [] {}),
+                  on_timeout(duration, [] {})) == 0;
+  }
+
+  // Takes no more jobs; those that were submitted are done. Never blocks. Again: does nothing.
+  void close();
+
+  // Blocks until everything that was submitted has been done and the pool is closed: closes it if nobody has.
+  // Throws the first exception of a job, once.
+  void wait();
+
+  // Jobs that no worker has taken yet. A moment's truth.
+  std::size_t queued() const { return jobs_.size(); }
+
+ private:
+  struct Job {
+    virtual ~Job() = default;
+    virtual void run() = 0;
+  };
+  template <class F>
+  struct JobOf final : Job {
+    template <class G>
+    explicit JobOf(G&& f) : call(std::forward<G>(f)) {}
+    void run() override { (void)call(); }
+    F call;
+  };
+  using JobPointer = std::unique_ptr<Job>;
+
+  template <class F>
+  static JobPointer make_job(F&& f) {
+    return std::make_unique<JobOf<std::decay_t<F>>>(std::forward<F>(f));
+  }
+
+  void work();
+
+  Chan<JobPointer> jobs_;
+  WaitGroup workers_;
+
+  Mutex mutex_;
+  // guarded by mutex_
+  bool closed_ = false;
+  std::exception_ptr first_error_;
+};
+
+}  // namespace magpie

@@ -1,0 +1,57 @@
+#include <magpie/worker_pool.h>
+
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+namespace magpie {
+
+WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
+  if (workers < 1) {
+    throw std::invalid_argument("magpie: WorkerPool with " + std::to_string(workers) +
+                                " workers: at least 1 is needed");
+  }
+  try {
+    for (int i = 0; i < workers; ++i) workers_.go([this] { work(); });
+  } catch (...) {
+    jobs_.close();
+    workers_.wait();
+    throw;
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  close();
+  workers_.wait();
+}
+
+void WorkerPool::work() {
+  for (JobPointer& job : jobs_) {
+    try {
+      job->run();
+    } catch (...) {
+      std::lock_guard hold(mutex_);
+      if (!first_error_) first_error_ = std::current_exception();
+    }
+    job.reset();  // before the next one is waited for
+  }
+}
+
+void WorkerPool::close() {
+  std::lock_guard hold(mutex_);
+  if (std::exchange(closed_, true)) return;
+  jobs_.close();
+}
+
+void WorkerPool::wait() {
+  close();
+  workers_.wait();
+  std::exception_ptr error;
+  {
+    std::lock_guard hold(mutex_);
+    error = std::exchange(first_error_, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace magpie

@@ -1,0 +1,216 @@
+// context_test.cc: trees of contexts, rule by rule.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "support/plain_thread.h"
+#include "support/rt_test.h"
+#include "support/test_length.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using support::eventually;
+
+bool is_closed(const Context& context) { return context.done().closed(); }
+
+RT_TEST(Context, OfTheBackgroundNeverEnds) {
+  Context root = Context::background();
+  EXPECT_FALSE(root.err());
+  EXPECT_TRUE(root.done() == Chan<void>::nil());
+  EXPECT_EQ(root.deadline(), std::nullopt);
+  EXPECT_FALSE(root.stop_token().stop_possible());
+  EXPECT_THROW(root.cancel(), std::logic_error);
+}
+
+RT_TEST(Context, CancelClosesDoneAndSaysWhy) {
+  Context context = Context::background().with_cancel();
+  EXPECT_FALSE(context.err());
+  EXPECT_FALSE(is_closed(context));
+  context.cancel();
+  EXPECT_EQ(context.err(), std::errc::operation_canceled);
+  EXPECT_FALSE(context.done().recv());
+  context.cancel();  // again does nothing
+}
+
+RT_TEST(Context, ReachesWhatWasMadeFromItAndNotWhatItWasMadeFrom) {
+  Context top = Context::background().with_cancel();
+  Context middle = top.with_cancel();
+  Context left = middle.with_cancel();
+  Context right = middle.with_value("key", 1).with_cancel();
+  Context beside = top.with_cancel();
+  middle.cancel();
+  EXPECT_FALSE(top.err());
+  EXPECT_FALSE(beside.err());
+  for (const Context& context : {middle, left, right}) {
+    EXPECT_EQ(context.err(), std::errc::operation_canceled);
+    EXPECT_TRUE(is_closed(context));
+  }
+  top.cancel();
+  EXPECT_EQ(beside.err(), std::errc::operation_canceled);
+}
+
+RT_TEST(Context, MadeFromOneThatIsOverIsOverToo) {
+  Context top = Context::background().with_cancel();
+  top.cancel();
+  EXPECT_EQ(top.with_cancel().err(), std::errc::operation_canceled);
+  EXPECT_EQ(top.with_value(1, 2).with_timeout(1h).err(), std::errc::operation_canceled);
+  EXPECT_TRUE(is_closed(top.with_cancel()));
+}
+
+RT_TEST(Context, WithATimeoutEndsByItself) {
+  auto start = steady_clock::now();
+  Context context = Context::background().with_timeout(2ms);
+  ASSERT_TRUE(context.deadline().has_value());
+  EXPECT_GE(*context.deadline(), start + 2ms);
+  EXPECT_FALSE(context.done().recv());
+  EXPECT_GE(steady_clock::now(), start + 2ms);
+  EXPECT_EQ(context.err(), std::errc::timed_out);
+}
+
+RT_TEST(Context, WhoseDeadlineIsPastIsOverAtOnce) {
+  EXPECT_EQ(Context::background().with_timeout(0s).err(), std::errc::timed_out);
+  EXPECT_EQ(Context::background().with_timeout(-1h).err(), std::errc::timed_out);
+  EXPECT_EQ(Context::background().with_deadline(steady_clock::now() - 1s).err(),
+            std::errc::timed_out);
+  EXPECT_EQ(stats().timers, 0U);
+}
+
+RT_TEST(Context, TheEarlierDeadlineCounts) {
+  Context early = Context::background().with_timeout(2ms);
+  Context late = early.with_timeout(1h);
+  EXPECT_EQ(late.deadline(), early.deadline());
+  EXPECT_FALSE(late.done().recv());
+  EXPECT_EQ(late.err(), std::errc::timed_out);
+  Context never = Context::background().with_timeout(std::chrono::hours::max());
+  EXPECT_EQ(never.deadline(), std::nullopt);
+}
+
+RT_TEST(Context, CancelledBeforeItsDeadlineWasCancelledAndNeedsNoTimerAnyMore) {
+  Context context = Context::background().with_timeout(1h);
+  EXPECT_EQ(stats().timers, 1U);
+  context.cancel();
+  EXPECT_EQ(context.err(), std::errc::operation_canceled);
+  EXPECT_EQ(stats().timers, 0U);
+}
+
+RT_TEST(Context, WithoutHandlesLeavesNothingBehind) {
+  { Context context = Context::background().with_timeout(1h).with_cancel(); }
+  EXPECT_EQ(stats().timers, 0U);
+  Context top = Context::background().with_cancel();
+  for (int i = 0; i < 100; ++i) (void)top.with_cancel();
+  top.cancel();
+}
+
+RT_TEST(Context, LivesAsLongAsOneThatWasMadeFromIt) {
+  Context inner = Context::background().with_timeout(1ms).with_value("a", 1).with_cancel();
+  EXPECT_FALSE(inner.done().recv());
+  EXPECT_EQ(inner.err(), std::errc::timed_out);
+}
+
+RT_TEST(Context, FindsTheNearestValueOfAKey) {
+  Context outer = Context::background().with_value("user", 7).with_value("name", "Ada");
+  Context inner = outer.with_cancel().with_value("user", 8);
+  EXPECT_EQ(outer.value<int>("user"), 7);
+  EXPECT_EQ(inner.value<int>("user"), 8);
+  EXPECT_EQ(inner.value<std::string>("name"), "Ada");
+  EXPECT_EQ(inner.value<std::string>(std::string("name")), "Ada");
+  EXPECT_EQ(inner.value<int>("nobody"), std::nullopt);
+  EXPECT_EQ(inner.value<long>("user"), std::nullopt);
+}
+
+RT_TEST(Context, KeysOfDifferentTypesAreDifferent) {
+  enum class Key { one };
+  Context context = Context::background().with_value(1, 10).with_value(Key::one, 11);
+  EXPECT_EQ(context.value<int>(1), 10);
+  EXPECT_EQ(context.value<int>(Key::one), 11);
+  EXPECT_EQ(context.value<int>(1L), std::nullopt);
+}
+
+RT_TEST(Context, StopTokenIsAskedToStop) {
+  Context context = Context::background().with_cancel();
+  std::stop_token token = context.stop_token();
+  std::atomic<int> called{0};
+  std::stop_callback callback(token, [&] { ++called; });
+  EXPECT_TRUE(token.stop_possible());
+  EXPECT_FALSE(token.stop_requested());
+  context.cancel();
+  EXPECT_TRUE(token.stop_requested());
+  EXPECT_EQ(called, 1);
+  EXPECT_TRUE(context.stop_token().stop_requested());
+  EXPECT_TRUE(context.with_cancel().stop_token().stop_requested());
+}
+
+RT_TEST(Context, ATimeoutAsksTheStopTokenToo) {
+  Context context = Context::background().with_timeout(1ms);
+  std::stop_token token = context.stop_token();
+  EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
+}
+
+RT_TEST(Context, EverybodyWhoWaitsIsWoken) {
+  Context context = Context::background().with_cancel();
+  WaitGroup all;
+  std::atomic<int> woken{0};
+  for (int i = 0; i < 20; ++i) {
+    all.go([&, mine = context.with_cancel()] {
+      mine.done().recv();
+      EXPECT_EQ(mine.err(), std::errc::operation_canceled);
+      ++woken;
+    });
+  }
+  context.cancel();
+  all.wait();
+  EXPECT_EQ(woken, 20);
+}
+
+TEST(Context, WorksOnPlainThreadsWithoutARuntime) {
+  Context context = Context::background().with_cancel();
+  std::thread waiter([&] { EXPECT_FALSE(context.done().recv()); });
+  context.cancel();
+  waiter.join();
+  EXPECT_THROW((void)Context::background().with_timeout(1h), std::logic_error);
+}
+
+RT_TEST(Context, ALongChainIsCancelledAndDestroyedWithoutRecursion) {
+  Context top = Context::background().with_cancel();
+  {
+    Context last = top;
+    for (int i = 0; i < 100'000; ++i) last = last.with_cancel();
+    top.cancel();
+    EXPECT_EQ(last.err(), std::errc::operation_canceled);
+  }
+}
+
+// Children are made, dropped and cancelled while the parent is cancelled.
+RT_TEST(Context, ParentsAndChildrenMayEndAtTheSameTime) {
+  for (int round = 0; round < support::scaled(300); ++round) {
+    Context top = Context::background().with_cancel();
+    WaitGroup all;
+    for (int i = 0; i < 4; ++i) {
+      all.go([top, i] {
+        for (int k = 0; k < 10; ++k) {
+          Context child = top.with_cancel();
+          if (i % 2 == 0) child.cancel();
+          if (k == 5) yield();
+        }
+        Context last = top.with_cancel();
+        last.done().recv();
+      });
+    }
+    all.go([top] { top.cancel(); });
+    all.wait();
+  }
+}
+
+}  // namespace
+}  // namespace magpie

@@ -1,0 +1,282 @@
+// patterns_test.cc: worker pools, rate limits and circuit breakers.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+
+#include "support/plain_thread.h"
+#include "support/rt_test.h"
+#include "support/test_length.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using support::eventually;
+
+RT_TEST(WorkerPool, DoesEverythingThatWasSubmitted) {
+  std::atomic<int> done{0};
+  WorkerPool pool(4, 16);
+  int jobs = support::scaled(2000);
+  for (int i = 0; i < jobs; ++i) pool.submit([&] { ++done; });
+  pool.wait();
+  EXPECT_EQ(done, jobs);
+}
+
+RT_TEST(WorkerPool, RunsNoMoreJobsAtATimeThanItHasWorkers) {
+  std::atomic<int> running{0}, most{0};
+  WorkerPool pool(3, 100);
+  for (int i = 0; i < support::scaled(300); ++i) {
+    pool.submit([&] {
+      int now = ++running;
+      int seen = most;
+      while (now > seen && !most.compare_exchange_weak(seen, now)) {
+      }
+      yield();
+      --running;
+    });
+  }
+  pool.wait();
+  EXPECT_LE(most, 3);
+}
+
+// Fills the pool: its worker waits for the gate, and its queue is full.
+struct FullPool {
+  Chan<void> gate;
+  std::atomic<int> done{0};
+  WorkerPool pool{1, 2};
+
+  FullPool() {
+    std::atomic<bool> taken{false};
+    pool.submit([&] {
+      taken = true;
+      gate.recv();
+      ++done;
+    });
+    EXPECT_TRUE(eventually([&] { return taken.load(); }));
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(pool.try_submit([&] { ++done; }));
+  }
+};
+
+RT_TEST(WorkerPool, TrySubmitRefusesWhenTheQueueIsFull) {
+  FullPool full;
+  EXPECT_EQ(full.pool.queued(), 2U);
+  EXPECT_FALSE(full.pool.try_submit([] { ADD_FAILURE() << "ran"; }));
+  EXPECT_FALSE(full.pool.try_submit_for(1ms, [] { ADD_FAILURE() << "ran"; }));
+  full.gate.close();
+  EXPECT_TRUE(full.pool.try_submit_for(1h, [&] { ++full.done; }));
+  full.pool.wait();
+  EXPECT_EQ(full.done, 4);
+}
+
+RT_TEST(WorkerPool, SubmitWaitsForRoom) {
+  FullPool full;
+  std::atomic<bool> submitted{false};
+  WaitGroup submitter;
+  submitter.go([&] {
+    full.pool.submit([] {});
+    submitted = true;
+  });
+  for (int i = 0; i < 10; ++i) yield();
+  EXPECT_FALSE(submitted);
+  full.gate.close();
+  submitter.wait();
+  full.pool.wait();
+}
+
+RT_TEST(WorkerPool, AfterCloseTakesNothingAndFinishesTheRest) {
+  FullPool full;
+  full.pool.close();
+  full.pool.close();
+  EXPECT_THROW(full.pool.submit([] {}), ClosedChannel);
+  EXPECT_THROW(full.pool.try_submit([] {}), ClosedChannel);
+  full.gate.close();
+  full.pool.wait();
+  EXPECT_EQ(full.done, 3);
+}
+
+RT_TEST(WorkerPool, AnExceptionOfAJobIsThrownByWaitAndHarmsNoOther) {
+  std::atomic<int> done{0};
+  WorkerPool pool(2, 4);
+  for (int i = 0; i < 20; ++i) {
+    pool.submit([&, i] {
+      if (i == 5) throw std::runtime_error("five");
+      ++done;
+    });
+  }
+  EXPECT_THROW(pool.wait(), std::runtime_error);
+  EXPECT_EQ(done, 19);
+  pool.wait();  // thrown once
+}
+
+RT_TEST(WorkerPool, ItsDestructorFinishesTheWork) {
+  std::atomic<int> done{0};
+  {
+    WorkerPool pool(2, 100);
+    for (int i = 0; i < 50; ++i)
+      pool.submit([&, owned = std::make_unique<int>(1)] { done += *owned; });
+  }
+  EXPECT_EQ(done, 50);
+}
+
+RT_TEST(WorkerPool, TakesJobsFromPlainThreads) {
+  std::atomic<int> done{0};
+  WorkerPool pool(2, 1);
+  {
+    support::PlainThread thread([&] {
+      for (int i = 0; i < 20; ++i) pool.submit([&] { ++done; });
+    });
+  }
+  pool.wait();
+  EXPECT_EQ(done, 20);
+}
+
+RT_TEST(WorkerPool, WithoutWorkersIsRefused) {
+  EXPECT_THROW(WorkerPool(0, 1), std::invalid_argument);
+  EXPECT_THROW(WorkerPool(-1, 1), std::invalid_argument);
+}
+
+RT_TEST(RateLimiter, AllowsABurstAndThenNothingAtOnce) {
+  RateLimiter limiter(0.001, 5);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(limiter.allow());
+  EXPECT_FALSE(limiter.allow());
+}
+
+RT_TEST(RateLimiter, NeverLetsMoreThroughThanItsRateAndBurst) {
+  constexpr double kRate = 2000;
+  constexpr int kBurst = 10;
+  RateLimiter limiter(kRate, kBurst);
+  auto start = steady_clock::now();
+  std::atomic<int> passed{0};
+  WaitGroup all;
+  for (int i = 0; i < 4; ++i) {
+    all.go([&] {
+      for (int k = 0; k < 10; ++k) {
+        limiter.wait();
+        ++passed;
+      }
+    });
+  }
+  all.wait();
+  double seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
+  EXPECT_EQ(passed, 40);
+  EXPECT_LE(40, kBurst + kRate * seconds + 1);
+}
+
+RT_TEST(RateLimiter, RefillsNoFurtherThanItsBurst) {
+  RateLimiter limiter(1e6, 3);
+  sleep_for(1ms);  // enough for a thousand tokens
+  EXPECT_TRUE(limiter.allow(3));
+  EXPECT_FALSE(limiter.allow(4));
+}
+
+RT_TEST(RateLimiter, WaitGivesUpWhenItsContextIsCancelled) {
+  RateLimiter limiter(0.001, 1);
+  EXPECT_TRUE(limiter.allow());
+  Context context = Context::background().with_cancel();
+  WaitGroup waiter;
+  std::atomic<bool> passed{true};
+  waiter.go([&] { passed = limiter.wait(context); });
+  for (int i = 0; i < 10; ++i) yield();
+  context.cancel();
+  waiter.wait();
+  EXPECT_FALSE(passed);
+  EXPECT_FALSE(limiter.wait(context));
+}
+
+RT_TEST(RateLimiter, WaitGivesUpAtOnceWhenTheDeadlineIsTooEarly) {
+  RateLimiter limiter(0.001, 1);
+  EXPECT_TRUE(limiter.allow());
+  auto start = steady_clock::now();
+  EXPECT_FALSE(limiter.wait(Context::background().with_timeout(100s)));
+  EXPECT_LT(steady_clock::now() - start, 50s);
+}
+
+RT_TEST(RateLimiter, ATokenOfOneWhoGaveUpIsThereForOthers) {
+  RateLimiter limiter(20, 1);  // one in 50 ms
+  EXPECT_TRUE(limiter.allow());
+  Context context = Context::background().with_cancel();
+  WaitGroup waiters;
+  for (int i = 0; i < 50; ++i) waiters.go([&] { limiter.wait(context); });
+  EXPECT_TRUE(eventually([] { return stats().timers >= 45; }));
+  context.cancel();
+  waiters.wait();
+  EXPECT_TRUE(limiter.wait(Context::background().with_timeout(2s)));  // not after 2.5 s
+}
+
+RT_TEST(RateLimiter, SenselessNumbersAreRefused) {
+  EXPECT_THROW(RateLimiter(0, 1), std::invalid_argument);
+  EXPECT_THROW(RateLimiter(-1, 1), std::invalid_argument);
+  EXPECT_THROW(RateLimiter(std::numeric_limits<double>::infinity(), 1), std::invalid_argument);
+  EXPECT_THROW(RateLimiter(std::numeric_limits<double>::quiet_NaN(), 1), std::invalid_argument);
+  EXPECT_THROW(RateLimiter(1, 0), std::invalid_argument);
+  RateLimiter limiter(1, 2);
+  EXPECT_THROW(limiter.wait(3), std::invalid_argument);
+}
+
+using State = CircuitBreaker::State;
+
+int fail() { throw std::runtime_error("down"); }
+
+RT_TEST(CircuitBreaker, OpensAfterSoManyFailuresInARow) {
+  CircuitBreaker breaker({.failures = 3, .open_for = 1h, .trials = 1});
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_EQ(breaker.call([] { return 7; }), 7);  // so the row is broken
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(breaker.state(), State::closed);
+    EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  }
+  EXPECT_EQ(breaker.state(), State::open);
+  EXPECT_THROW(breaker.call([] { ADD_FAILURE() << "was called"; }), CircuitOpen);
+}
+
+RT_TEST(CircuitBreaker, IsTriedAgainAfterAWhileAndClosesWhenThatSucceeds) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 1ms, .trials = 2});
+  EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+  EXPECT_EQ(breaker.call([] { return 1; }), 1);
+  EXPECT_EQ(breaker.state(), State::half_open);
+  EXPECT_EQ(breaker.call([] { return 2; }), 2);
+  EXPECT_EQ(breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, OpensAgainWhenATrialFails) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 1ms, .trials = 1});
+  EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+  EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_NE(breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, LetsOnlySoManyTrialsThroughWhileHalfOpen) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 0s, .trials = 1});
+  breaker.record_failure();
+  EXPECT_TRUE(breaker.allow());
+  EXPECT_FALSE(breaker.allow());
+  breaker.record_success();
+  EXPECT_TRUE(breaker.allow());
+}
+
+RT_TEST(CircuitBreaker, ReturnsReferencesAndMoveOnlyValues) {
+  CircuitBreaker breaker;
+  int number = 1;
+  breaker.call([&]() -> int& { return number; }) = 5;
+  EXPECT_EQ(number, 5);
+  EXPECT_EQ(*breaker.call([] { return std::make_unique<int>(3); }), 3);
+}
+
+RT_TEST(CircuitBreaker, SenselessSettingsAreRefused) {
+  EXPECT_THROW(CircuitBreaker({.failures = 0, .open_for = 1s, .trials = 1}), std::invalid_argument);
+  EXPECT_THROW(CircuitBreaker({.failures = 1, .open_for = -1s, .trials = 1}),
+               std::invalid_argument);
+  EXPECT_THROW(CircuitBreaker({.failures = 1, .open_for = 1s, .trials = 0}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace magpie
