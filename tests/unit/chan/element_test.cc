@@ -224,10 +224,10 @@ RT_TEST(ThrowingMoves, ASelectSendsThemToo) {
 // ---- capacities
 
 TEST(Capacities, AHugeCapacityIsRefusedClearly) {
-  EXPECT_THROW(Chan<int>(std::numeric_limits<std::size_t>::max()), std::length_error);
-  EXPECT_THROW(Chan<int>(std::numeric_limits<std::size_t>::max() / 4), std::length_error);
+  EXPECT_THROW(Chan<int>{std::numeric_limits<std::size_t>::max()}, std::length_error);
+  EXPECT_THROW(Chan<int>{std::numeric_limits<std::size_t>::max() / 4}, std::length_error);
 #if !defined(MAGPIE_ASAN) && !defined(MAGPIE_TSAN)  // those end the program instead
-  EXPECT_THROW(Chan<int>(std::numeric_limits<std::size_t>::max() / 16), std::bad_alloc);
+  EXPECT_THROW(Chan<int>{std::numeric_limits<std::size_t>::max() / 16}, std::bad_alloc);
 #endif
 }
 
