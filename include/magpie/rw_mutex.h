@@ -76,7 +76,8 @@ class RWMutex {
   // What happens in it: src/sync/rw_mutex.cc.
   std::atomic<std::uint64_t> word_{0};
   std::atomic<std::uint32_t> lock_{0};
-  std::uint32_t counts_[3] = {};
+  std::uint32_t counts_[4] = {};
+  std::uint64_t woken_ = 0;
   detail::WaitStorage readers_;
   detail::WaitStorage writers_;
 };

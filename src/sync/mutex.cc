@@ -8,6 +8,7 @@
 #include "sync/sleeper.h"
 #include "sync/spin.h"
 #include "sync/storage.h"
+#include "sync/woken_mark.h"
 
 namespace magpie::detail {
 
@@ -18,17 +19,11 @@ using sched::WaitReason;
 using sync::as_list;
 using sync::as_lock;
 using sync::MutexWord;
+using sync::WokenMark;
 
 namespace {
 
 constexpr std::int64_t kStarvingNs = 1'000'000;
-
-// MutexState::woken: nobody, a thread, or a goroutine of this generation. One that was dropped is nobody.
-constexpr std::uint64_t kNobody = 0, kThread = ~std::uint64_t{0};
-
-bool somebody_is_woken(const MutexState& mutex, const Presence& presence) {
-  return mutex.woken == kThread || (mutex.woken != kNobody && mutex.woken == presence.generation());
-}
 
 struct MutexSleeper : sync::Sleeper {
   explicit MutexSleeper(MutexState& its) : mutex(its) {}
@@ -58,9 +53,10 @@ bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
 
   Presence presence;
   as_lock(mutex.lock).lock();
-  if (turn != Turn::newcomer) mutex.woken = kNobody;
+  WokenMark woken(mutex.woken);
+  if (turn != Turn::newcomer) woken.clear();
   bool alone = list.first(presence) == nullptr;
-  bool is_woken = somebody_is_woken(mutex, presence);
+  bool is_woken = woken.is_set(presence);
   MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
   MutexWord::Held ask_for = what_to_ask_for(turn, is_woken, now - self.since_ns);
   if (turn == Turn::last) ask_for = take_as;  // for those who are left
@@ -173,7 +169,7 @@ void unlock_slowly(MutexState& mutex) noexcept {
                     static_cast<unsigned long>(goroutine_id()));
       case MutexWord::GivingBack::wake_first:
         list.unlink(*first);
-        mutex.woken = first->is_thread ? kThread : presence.generation();
+        WokenMark(mutex.woken).set(*first, presence);
         as_lock(mutex.lock).unlock();
         first->waiter.wake();
         return;

@@ -3,9 +3,11 @@
 #include <magpie/rw_mutex.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "sync/rw_mutex_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
+#include "sync/woken_mark.h"
 
 namespace magpie {
 
@@ -17,17 +19,24 @@ using sync::as_lock;
 using sync::RWCounts;
 using sync::RWWord;
 using sync::Sleeper;
+using sync::WokenMark;
 
 namespace {
 
-static_assert(sizeof(RWCounts) == 3 * sizeof(std::uint32_t));
+constexpr std::int64_t kStarvingNs = 1'000'000;
+
+static_assert(sizeof(RWCounts) == 4 * sizeof(std::uint32_t));
 static_assert(alignof(RWCounts) == alignof(std::uint32_t));
 
-RWCounts& as_counts(std::uint32_t (&words)[3]) { return reinterpret_cast<RWCounts&>(words); }
+RWCounts& as_counts(std::uint32_t (&words)[4]) { return reinterpret_cast<RWCounts&>(words); }
 
 [[noreturn]] void fail(const char* what) {
   base::fatal("goroutine %lu %s", static_cast<unsigned long>(goroutine_id()), what);
 }
+
+struct WriterSleeper : Sleeper {
+  bool let_in = false;  // written by the one that wakes it; false: it competes
+};
 
 // Takes all readers off the list. The caller holds the lock.
 sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts,
@@ -43,26 +52,53 @@ sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts,
   return readers;
 }
 
-// Takes the first writer off the list, if there is one. The caller holds the lock.
-Sleeper* take_writer(WaitList& list, RWWord::Word& word, const Presence& presence) {
-  auto* writer = static_cast<Sleeper*>(list.first(presence));
+RWWord::Line line_of(WaitList& writers, const Presence& presence) {
+  return writers.first(presence) == nullptr ? RWWord::Line::served : RWWord::Line::waiting;
+}
+
+// Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The caller holds the lock.
+WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts,
+                            const Presence& presence) {
+  auto* writer = static_cast<WriterSleeper*>(list.first(presence));
   if (writer == nullptr) return nullptr;
   list.unlink(*writer);
-  if (list.first(presence) == nullptr) RWWord::clear_call(word);
+  writer->let_in = true;
+  counts.starving = 0;
+  RWWord::set_call(word, line_of(list, presence));
   return writer;
 }
 
 }  // namespace
 
 void RWMutex::lock_slowly() noexcept {
-  as_lock(lock_).lock();
-  if (RWWord::announce(word_, as_counts(counts_)) == RWWord::Announced::holds) {
-    as_lock(lock_).unlock();
-    return;
+  WriterSleeper self;
+  const std::int64_t since_ns = base::now_ns();
+  for (bool newcomer = true;; newcomer = false) {
+    const bool starves = !newcomer && base::now_ns() - since_ns >= kStarvingNs;
+    WaitList& list = as_list(writers_);
+    {
+      Presence presence;
+      as_lock(lock_).lock();
+      WokenMark woken(woken_);
+      if (!newcomer) woken.clear();
+      const bool will_be_served = woken.is_set(presence);
+      const auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
+      const auto others = will_be_served ? all : line_of(list, presence);
+      const auto announced = RWWord::announce(word_, as_counts(counts_), others, all);
+      if (announced == RWWord::Announced::holds) {
+        as_lock(lock_).unlock();
+        return;
+      }
+      if (newcomer && announced == RWWord::Announced::waits_for_writer) {
+        list.push(self, presence);
+      } else {
+        list.push_front(self, presence);
+        as_counts(counts_).starving = starves ? 1 : 0;
+      }
+    }
+    self.waiter.wait(WaitReason::rw_mutex_write, sync::unlock_when_asleep, &as_lock(lock_));
+    if (self.let_in) return;
   }
-  Sleeper self;
-  as_list(writers_).push(self, Presence());
-  self.waiter.wait(WaitReason::rw_mutex_write, sync::unlock_when_asleep, &as_lock(lock_));
 }
 
 void RWMutex::lock_shared_slowly() noexcept {
@@ -78,15 +114,16 @@ void RWMutex::lock_shared_slowly() noexcept {
 
 void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
   constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
+  RWCounts& counts = as_counts(counts_);
   if (RWWord::readers_of(before) == 0) fail(kNotHeld);
   Presence presence;
   as_lock(lock_).lock();
-  if (as_counts(counts_).departing == 0) fail(kNotHeld);
-  if (!RWWord::depart(as_counts(counts_))) {
+  if (counts.departing == 0) fail(kNotHeld);
+  if (!RWWord::depart(counts)) {
     as_lock(lock_).unlock();
     return;
   }
-  Sleeper* writer = take_writer(as_list(writers_), word_, presence);
+  WriterSleeper* writer = let_first_in(as_list(writers_), word_, counts, presence);
   as_lock(lock_).unlock();
   if (writer != nullptr) {
     writer->waiter.wake();
@@ -97,28 +134,37 @@ void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
 
 void RWMutex::unlock_slowly() noexcept {
   RWCounts& counts = as_counts(counts_);
+  WaitList& list = as_list(writers_);
   while (!RWWord::try_unlock(word_)) {
     Presence presence;
     as_lock(lock_).lock();
     bool held = (word_.load(base::relaxed) & RWWord::kWriter) != 0 && counts.departing == 0;
     if (!held) fail("unlocks an RWMutex that no writer holds");
     sync::Woken<> readers = take_readers(as_list(readers_), word_, counts, presence);
-    auto writers = as_list(writers_).first(presence) == nullptr ? RWWord::Writers::none
-                                                                : RWWord::Writers::waiting;
+    auto* writer = static_cast<WriterSleeper*>(list.first(presence));
+    auto writers = RWWord::Writers::none;
+    if (writer != nullptr && !WokenMark(woken_).is_set(presence)) {
+      writers = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
+    }
     switch (RWWord::leave(word_, counts, writers)) {
       case RWWord::Leaving::not_yet:
         as_lock(lock_).unlock();
         continue;
       case RWWord::Leaving::to_readers:
-        as_lock(lock_).unlock();
-        readers.wake_all();
-        return;
-      case RWWord::Leaving::to_one_writer:
-        Sleeper* next = take_writer(as_list(writers_), word_, presence);
-        as_lock(lock_).unlock();
-        next->waiter.wake();
-        return;
+        writer = nullptr;
+        break;
+      case RWWord::Leaving::to_readers_and_compete:
+        list.unlink(*writer);
+        WokenMark(woken_).set(*writer, presence);
+        break;
+      case RWWord::Leaving::to_writer:
+        let_first_in(list, word_, counts, presence);
+        break;
     }
+    as_lock(lock_).unlock();
+    readers.wake_all();
+    if (writer != nullptr) writer->waiter.wake();
+    return;
   }
 }
 

@@ -1,24 +1,31 @@
 // rw_mutex_core.h: readers and a writer agree in one word, and count each other.
 //
 // Protocol  [rw-mutex]
-//   The word counts readers, and has the bits WRITER (a writer holds it or waits for readers to leave) and CALL (more
-//   writers are on the list). What else there is, RWCounts and two lists, is guarded by a lock.
+//   The word counts readers, and has the bits WRITER (a writer holds it or waits for readers to leave) and CALL (whoever
+//   takes WRITER away has to look at the list of writers). What else there is, RWCounts and two lists, is guarded by
+//   a lock.
 //
 //   reader in    add 1. No WRITER: it is in. Else it is counted but not *admitted*: under the lock it goes in on a
 //                spare admission, or gets on the list.
-//   reader out   subtract 1. With WRITER: under the lock, departing - 1; the last one lets the writer in.
+//   reader out   subtract 1. With WRITER: under the lock, departing - 1; the last one lets the first writer on the
+//                list in.
 //   writer in    0 -> WRITER. Else, under the lock: WRITER is set -> set CALL, get on the list. Else set it: the
-//                readers counted at this moment are in, and the writer waits until they have departed.
+//                readers counted at this moment are in, and the writer waits, as the first on the list, until they
+//                have departed.
 //   writer out   WRITER -> 0. Else, under the lock: all readers counted at this moment are admitted; those on the list
-//                are woken, for those that are still on their way to it as many admissions are left. With writers on
-//                the list WRITER stays, and the next one waits until the admitted have departed.
+//                are woken, for those that are still on their way to it as many admissions are left. The first
+//                writer on the list is woken too and competes, as in [mutex]; there is at most one woken, and while
+//                there is one nobody asks for CALL. But if it starves WRITER stays, and it is let in when the admitted
+//                have departed.
 //
 // One of two  A reader adds and reads WRITER in one step, a writer sets it and reads the count in one step. So each
 //             reader either was counted as being in by the writer, or saw the writer.
 // No loss     Every reader that was not in when it came is counted by exactly one writer's way out, and gets a wake-up
 //             or leaves an admission behind for one on its way. Admissions are as good for any reader as for the one
-//             they were left for: the count is the same.
-// Fair        New readers wait while WRITER is set; readers that waited go before the next writer.
+//             they were left for: the count is the same. Writers: whenever the lock is free and anybody is on
+//             their list, one is woken, or CALL is set, or readers depart for the first of them.
+// Fair        New readers wait while WRITER is set; readers that waited go before the next writer; a writer that has waited
+//             for a millisecond is let in next.
 // Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while somebody whom it admits
 //             has yet to be woken or to take the lock. Who finds nobody to let in leaves by WRITER -> 0 after the lock.
 // Orders      [rw-mutex] ways out release, ways in acquire; all changes are read-modify-writes, so a writer that sees
@@ -34,10 +41,10 @@ namespace magpie::sync {
 
 // Guarded by the lock.
 struct RWCounts {
-  std::uint32_t departing =
-      0;  // readers that the announced writer waits for; 0: it holds the mutex, or there is none
+  std::uint32_t departing = 0;   // readers that the first writer on the list waits for
   std::uint32_t admissions = 0;  // for readers on their way to the list
   std::uint32_t listed = 0;      // readers on the list, also those that have been dropped since
+  std::uint32_t starving = 0;    // 1: the first writer on the list has waited long
 };
 
 class RWWord {
@@ -70,12 +77,17 @@ class RWWord {
   // ---- under the lock
 
   enum class Announced { holds, waits_for_readers, waits_for_writer };
-
-  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts) {
+  enum class Line {
+    served,  // nobody else is on the list of writers, or one of them is woken and will look at it
+    waiting
+  };
+  // `others`: the list without the caller. `all`: with it.
+  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, Line others, Line all) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       bool taken = (now & kWriter) != 0;
-      std::uint64_t to = now | (taken ? kCall : kWriter);
+      bool call = (taken ? all : others) == Line::waiting;
+      std::uint64_t to = now | kWriter | (call ? kCall : 0);
       if (!word.compare_exchange_weak(now, to, base::acquire, base::relaxed)) continue;
       if (taken) return Announced::waits_for_writer;
       counts.departing = static_cast<std::uint32_t>(readers_of(now));
@@ -102,34 +114,39 @@ class RWWord {
     word.fetch_sub(dropped, base::relaxed);  // relaxed: they did nothing
   }
 
-  // By a writer on its way out, or by the last departing reader if the writer it let in has been dropped.
+  // By a writer on its way out.
   enum class Leaving {
-    not_yet,       // nobody waits: unlock the lock, then try_unlock
-    to_readers,    // wake all readers on the list
-    to_one_writer  // the first writer on the list holds the mutex: wake it
+    not_yet,                 // nobody waits: unlock the lock, then try_unlock
+    to_readers,              // wake all readers on the list
+    to_readers_and_compete,  // the same, and the first writer: it is woken
+    to_writer                // the first writer on the list is in
   };
-  enum class Writers { none, waiting };
+  enum class Writers { none, waiting, starving };
   [[nodiscard]] static Leaving leave(Word& word, RWCounts& counts, Writers writers) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       std::uint64_t readers = readers_of(now);
-      bool stays = writers == Writers::waiting || readers == 0;
-      std::uint64_t to = writers == Writers::waiting ? now : stays ? kWriter : readers;
-      // release, with the acquire of readers that come later; acquire: what is left here passes to a next writer
+      std::uint64_t to = readers;
+      if (writers == Writers::starving) to = now;
+      if (writers == Writers::none && readers == 0) to = kWriter;
+      // release, with the acquire of whoever comes next
       if (!word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) continue;
-      if (readers == 0)
-        return writers == Writers::waiting ? Leaving::to_one_writer : Leaving::not_yet;
-      if (writers == Writers::waiting) counts.departing = static_cast<std::uint32_t>(readers);
       counts.admissions += static_cast<std::uint32_t>(readers) - counts.listed;
       counts.listed = 0;
+      if (writers == Writers::waiting) return Leaving::to_readers_and_compete;
+      if (readers == 0) return writers == Writers::none ? Leaving::not_yet : Leaving::to_writer;
+      if (writers == Writers::starving) counts.departing = static_cast<std::uint32_t>(readers);
       return Leaving::to_readers;
     }
   }
 
-  // The list of writers has become empty.
-  static void clear_call(Word& word) {
+  // A writer was let in from the list: is anybody left on it?
+  static void set_call(Word& word, Line others) {
     std::uint64_t now = word.load(base::relaxed);
-    while (!word.compare_exchange_weak(now, now & ~kCall, base::relaxed, base::relaxed)) {
+    for (;;) {
+      std::uint64_t to = others == Line::waiting ? now | kCall : now & ~kCall;
+      // relaxed: the lock orders the list
+      if (word.compare_exchange_weak(now, to, base::relaxed, base::relaxed)) return;
     }
   }
 };

@@ -10,6 +10,8 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
 // Mutant MUTANT_NO_CALL           a writer gets in line without saying so
+// Mutant MUTANT_FORGETS_LINE      a woken writer goes in and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER    the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
 // Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
 #include "model_run.h"
@@ -34,14 +36,18 @@ struct RWMutex {
   RWCounts counts;       // guarded by the lock, which `guarded` shows
   rl::var<int> guarded;  //
   rl::var<int> readers;  // who is on the list: bits
-  rl::var<int> writers;  // at most two at a time: first + 1, and second + 1 above
-  rl::var<int> memory;   // the mutex's
+  rl::var<int> writers;  // the list: indices + 1, the first in the lowest four bits
+  rl::var<int> woken;
+  rl::var<int> let_in[kMost];
+  rl::var<int> memory;  // the mutex's
   Atomic<std::uint32_t> wake[kMost];
 
   RWMutex() {
     guarded(RL_INFO) = 0;
     readers(RL_INFO) = 0;
     writers(RL_INFO) = 0;
+    woken(RL_INFO) = 0;
+    for (auto& mark : let_in) mark(RL_INFO) = 0;
     memory(RL_INFO) = 1;
   }
   void destroy() { memory(RL_INFO) = 0; }
@@ -65,33 +71,55 @@ struct RWMutex {
     wake[self].store(0, relaxed);
   }
 
-  void push_writer(int self) {
-    int before = writers(RL_INFO);
-    writers(RL_INFO) = before == 0 ? self + 1 : before | (self + 1) << 4;
+  void push_writer_back(int self) {
+    int before = writers(RL_INFO), shift = 0;
+    while (before >> shift != 0) shift += 4;
+    writers(RL_INFO) = before | (self + 1) << shift;
   }
-  // -1: none.
-  int take_writer() {
-    int before = writers(RL_INFO);
-    if (before == 0) return -1;
-    writers(RL_INFO) = before >> 4;
-    if (before >> 4 == 0) RWWord::clear_call(word);
-    return (before & 15) - 1;
+  void push_writer_front(int self) {
+    writers(RL_INFO) = static_cast<int>(writers(RL_INFO)) << 4 | (self + 1);
+  }
+  int first_writer() { return (writers(RL_INFO) & 15) - 1; }  // -1: none
+  void unlink_first_writer() { writers(RL_INFO) = static_cast<int>(writers(RL_INFO)) >> 4; }
+  RWWord::Line line() { return first_writer() < 0 ? RWWord::Line::served : RWWord::Line::waiting; }
+
+  void let_first_in() {
+    let_in[first_writer()](RL_INFO) = 1;
+    unlink_first_writer();
+    counts.starving = 0;
+    RWWord::set_call(word, line());
   }
 
-  void lock(int self) {
+  enum class Patience { usual, starving };
+  void lock(int self, Patience patience) {
     if (RWWord::try_lock(word)) return;
-    acquire_lock();
+    for (bool newcomer = true;; newcomer = false) {
+      acquire_lock();
+      if (!newcomer) woken(RL_INFO) = 0;
+      bool will_be_served = woken(RL_INFO) != 0;
+      auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
+      auto others = will_be_served ? all : line();
 #ifdef MUTANT_NO_CALL
-    if ((word.load(relaxed) & RWWord::kWriter) != 0) {
-      push_writer(self);
-      release_lock();
-      return sleep(self);
-    }
+      if (newcomer) all = RWWord::Line::served;
 #endif
-    if (RWWord::announce(word, counts) == RWWord::Announced::holds) return release_lock();
-    push_writer(self);
-    release_lock();
-    sleep(self);
+#ifdef MUTANT_FORGETS_LINE
+      others = RWWord::Line::served;
+#endif
+      auto announced = RWWord::announce(word, counts, others, all);
+      if (announced == RWWord::Announced::holds) return release_lock();
+      if (newcomer && announced == RWWord::Announced::waits_for_writer) {
+        push_writer_back(self);
+      } else {
+        push_writer_front(self);
+        counts.starving = !newcomer && patience == Patience::starving ? 1 : 0;
+      }
+      release_lock();
+      sleep(self);
+      if (let_in[self](RL_INFO) != 0) {
+        let_in[self](RL_INFO) = 0;
+        return;
+      }
+    }
   }
 
   // False: it got in line and was dropped there.
@@ -113,9 +141,10 @@ struct RWMutex {
     acquire_lock();
     RL_ASSERT(counts.departing != 0);
     if (!RWWord::depart(counts)) return release_lock();
-    int writer = take_writer();
-    release_lock();
+    int writer = first_writer();
     RL_ASSERT(writer >= 0);
+    let_first_in();
+    release_lock();
     wake[writer].store(1, release);
   }
 
@@ -134,8 +163,12 @@ struct RWMutex {
     while (!RWWord::try_unlock(word)) {
       acquire_lock();
       RL_ASSERT(counts.departing == 0);
-      int woken = take_readers();
-      auto waiting = writers(RL_INFO) == 0 ? RWWord::Writers::none : RWWord::Writers::waiting;
+      int taken = take_readers();
+      int writer = first_writer();
+      auto waiting = RWWord::Writers::none;
+      if (writer >= 0 && woken(RL_INFO) == 0) {
+        waiting = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
+      }
       RWWord::Leaving leaving = RWWord::leave(word, counts, waiting);
 #ifdef MUTANT_NO_ADMISSIONS
       counts.admissions = 0;
@@ -147,25 +180,37 @@ struct RWMutex {
         release_lock();
         continue;
       }
-      if (leaving == RWWord::Leaving::to_one_writer) woken = 1 << take_writer();
+      if (leaving == RWWord::Leaving::to_readers_and_compete) {
+        unlink_first_writer();
+        woken(RL_INFO) = 1;
+        taken |= 1 << writer;
+      } else if (leaving == RWWord::Leaving::to_writer) {
+        let_first_in();
+        taken |= 1 << writer;
+#ifdef MUTANT_FREE_HAND_OVER
+        word.fetch_sub(RWWord::kWriter, release);
+#endif
+      }
       release_lock();
       for (int i = 0; i < kMost; ++i) {
-        if ((woken >> i & 1) != 0) wake[i].store(1, release);
+        if ((taken >> i & 1) != 0) wake[i].store(1, release);
       }
       return;
     }
   }
 };
 
-// What each thread does: w writes, r reads, d reads, but is dropped if it has to wait; - is nobody.
+// What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped if it has to wait;
+// - is nobody.
 template <char first, char second, char third>
 struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;
+  static constexpr int kVisits = kThreads + (first == 'W') + (second == 'W') + (third == 'W');
   static constexpr int kReaders = (first == 'r') + (second == 'r') + (third == 'r');
 
   RWMutex mutex;
   rl::var<int> value;
-  Atomic<std::uint32_t> to_come{kThreads};
+  Atomic<std::uint32_t> to_come{kVisits};
 
   void before() { value(RL_INFO) = 0; }
 
@@ -173,7 +218,10 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
     int self = static_cast<int>(index);
     char does = self == 0 ? first : self == 1 ? second : third;
     if (does == 'w') {
-      write(self);
+      write(self, RWMutex::Patience::usual);
+    } else if (does == 'W') {
+      write(self, RWMutex::Patience::starving);
+      write(self, RWMutex::Patience::starving);
     } else if (mutex.lock_shared(self,
                                  does == 'd' ? RWMutex::Fate::dropped : RWMutex::Fate::usual)) {
       read();
@@ -182,8 +230,8 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
     }
   }
 
-  void write(int self) {
-    mutex.lock(self);
+  void write(int self, RWMutex::Patience patience) {
+    mutex.lock(self, patience);
     value(RL_INFO) = value(RL_INFO) + 1;
     bool last = is_last();
     mutex.unlock();
@@ -207,8 +255,10 @@ int main() {
       .explore<Use<'w', 'r', '-'>>("a writer, a reader", model::full())
       .explore<Use<'w', 'w', '-'>>("two writers", model::bounded(6))
       .explore<Use<'w', 'w', 'd'>>("two writers, a reader that is dropped", model::bounded(3))
-      .explore<Use<'w', 'w', 'r'>>("two writers, a reader", model::bounded(4))
+      .explore<Use<'w', 'w', 'r'>>("two writers, a reader", model::bounded(3))
       .explore<Use<'w', 'r', 'r'>>("a writer, two readers", model::bounded(4))
+      .explore<Use<'W', 'W', '-'>>("two starving writers, twice", model::bounded(4))
+      .explore<Use<'W', 'W', 'r'>>("two starving writers, twice, a reader", model::bounded(3))
       .explore<Use<'w', 'w', 'w'>>("three writers", model::bounded(3))
       .report();
 }
