@@ -72,13 +72,10 @@ class NextSlot {
 
   // Owner. The same, but null also while a thief is at it. Calls nothing.
   G* take_at_once() {
-    owner_inside_.store(true, base::relaxed);  // relaxed: the fence orders it
-    base::light_fence();                       // [runnext] other side: steal()
-    G* g = nullptr;
-    if (!thief_inside_.load(base::acquire)) [[likely]] {
-      g = slot_.load(base::relaxed);
-      slot_.store(nullptr, base::release);  // as in take()
-    }
+    if (!try_enter()) [[unlikely]]
+      return nullptr;
+    G* g = slot_.load(base::relaxed);
+    slot_.store(nullptr, base::release);  // as in take()
     leave();
     return g;
   }
