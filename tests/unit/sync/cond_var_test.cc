@@ -348,5 +348,30 @@ TEST(CondVarAfterRun, NotificationsDoNotTouchWaitersThatWereDropped) {
   leave_waiting();  // and it is destroyed
 }
 
+// The time of a thread is up when the goroutines around it in line have been dropped.
+TEST(CondVarAfterRun, AThreadWhoseTimeIsUpDoesNotTouchDroppedNeighbours) {
+  Mutex mutex;
+  CondVar changed;
+  std::thread thread;
+  run([&] {
+    auto start_two = [&](std::size_t so_far) {
+      for (int i = 0; i < 2; ++i)
+        go([&] {
+          std::unique_lock hold(mutex);
+          changed.wait(hold);
+        });
+      ASSERT_TRUE(waiting_is(so_far + 2));
+    };
+    start_two(0);
+    thread = std::thread([&] {
+      std::unique_lock hold(mutex);
+      EXPECT_EQ(changed.wait_for(hold, 20ms), std::cv_status::timeout);
+    });
+    sleep_for(2ms);
+    start_two(2);
+  });
+  thread.join();
+}
+
 }  // namespace
 }  // namespace magpie

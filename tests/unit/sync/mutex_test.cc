@@ -273,5 +273,23 @@ TEST(MutexAfterRun, AGoroutineThatWasWokenAndDroppedDoesNotKeepOthersWaiting) {
   thread.join();
 }
 
+// The time of a thread is up when the goroutines around it in line have been dropped.
+TEST(MutexAfterRun, AThreadWhoseTimeIsUpDoesNotTouchDroppedNeighbours) {
+  Mutex mutex;
+  mutex.lock();
+  std::thread thread;
+  run([&] {
+    auto start_two = [&](std::size_t so_far) {
+      for (int i = 0; i < 2; ++i) go([&] { mutex.lock(); });
+      ASSERT_TRUE(waiting_is(so_far + 2));
+    };
+    start_two(0);
+    thread = std::thread([&] { EXPECT_FALSE(mutex.try_lock_for(20ms)); });
+    sleep_for(2ms);
+    start_two(2);
+  });
+  thread.join();
+}
+
 }  // namespace
 }  // namespace magpie

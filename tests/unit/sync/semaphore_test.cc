@@ -230,5 +230,22 @@ TEST(SemaphoreAfterRun, UnitsAreNotKeptForWaitersThatWereDropped) {
   thread.join();
 }
 
+// The time of a thread is up when the goroutines around it in line have been dropped.
+TEST(SemaphoreAfterRun, AThreadWhoseTimeIsUpDoesNotTouchDroppedNeighbours) {
+  Semaphore semaphore(0);
+  std::thread thread;
+  run([&] {
+    auto start_two = [&](std::size_t so_far) {
+      for (int i = 0; i < 2; ++i) go([&] { semaphore.acquire(); });
+      ASSERT_TRUE(waiting_is(so_far + 2));
+    };
+    start_two(0);
+    thread = std::thread([&] { EXPECT_FALSE(semaphore.try_acquire_for(20ms)); });
+    sleep_for(2ms);
+    start_two(2);
+  });
+  thread.join();
+}
+
 }  // namespace
 }  // namespace magpie
