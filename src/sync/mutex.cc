@@ -38,12 +38,6 @@ enum class Turn {
   last,  // woken, but time is up
 };
 
-MutexWord::Held what_to_ask_for(Turn turn, bool is_woken, std::int64_t waited_ns) {
-  if (is_woken) return MutexWord::held;  // it will look at the line
-  if (turn == Turn::woken && waited_ns >= kStarvingNs) return MutexWord::starving;
-  return MutexWord::call;
-}
-
 // True: taken. False, with the list's lock held: on the list; or, on the last turn, without the lock: given up.
 bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
   MutexState& mutex = self.mutex;
@@ -58,8 +52,14 @@ bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
   bool alone = list.first(presence) == nullptr;
   bool is_woken = woken.is_set(presence);
   MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
-  MutexWord::Held ask_for = what_to_ask_for(turn, is_woken, now - self.since_ns);
-  if (turn == Turn::last) ask_for = take_as;  // for those who are left
+  MutexWord::Held ask_for = MutexWord::call;
+  if (is_woken) {
+    ask_for = MutexWord::held;  // that one will look at the line
+  } else if (turn == Turn::last) {
+    ask_for = take_as;  // for those who are left
+  } else if (turn == Turn::woken && now - self.since_ns >= kStarvingNs) {
+    ask_for = MutexWord::starving;
+  }
   bool taken = MutexWord::take_or_ask(mutex.word, take_as, ask_for);
   if (taken || turn == Turn::last) {
     as_lock(mutex.lock).unlock();
@@ -127,8 +127,8 @@ WaitReason reason_of(LockedBy what) {
   return what == LockedBy::mutex ? WaitReason::mutex : WaitReason::once;
 }
 
-// Who owns the mutex next. Under the list's lock; nobody else can take it.
-MutexSleeper& hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& presence) {
+// The first on the list owns the mutex next. Under the list's lock; nobody else can take it.
+void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& presence) {
   WaitList& list = as_list(mutex.waiters);
   list.unlink(first);
   first.handed = true;
@@ -138,7 +138,6 @@ MutexSleeper& hand_to_first(MutexState& mutex, MutexSleeper& first, const Presen
     as = starved ? MutexWord::starving : MutexWord::call;
   }
   MutexWord::hand_over(mutex.word, as);
-  return first;
 }
 
 }  // namespace
