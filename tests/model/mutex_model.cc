@@ -10,10 +10,10 @@
 // Mutant MUTANT_RELAXED_RELEASE   the next owner does not see what the one before did
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_CALL           a newcomer gets in line without asking
-// Mutant MUTANT_FORGETS_LINE      a woken one takes the mutex and does not look at the line
-// Mutant MUTANT_FREE_HAND_OVER    the mutex is free while it is handed over
-// Mutant MUTANT_GIVES_BACK_EARLY  an empty line: the mutex is given back before the list's lock
-// Mutant MUTANT_LEAVES_SILENTLY   a woken one whose time is up does not ask for those behind it
+// Mutant MUTANT_FORGETS_LINE (late)      a woken one takes the mutex and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER (late)    the mutex is free while it is handed over
+// Mutant MUTANT_GIVES_BACK_EARLY (late)  an empty line: the mutex is given back before the list's lock
+// Mutant MUTANT_LEAVES_SILENTLY (late)   a woken one whose time is up does not ask for those behind it
 #include "model_run.h"
 
 #include "sync/mutex_core.h"

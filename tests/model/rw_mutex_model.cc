@@ -10,8 +10,8 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
 // Mutant MUTANT_NO_CALL           a writer gets in line without saying so
-// Mutant MUTANT_FORGETS_LINE      a woken writer goes in and does not look at the line
-// Mutant MUTANT_FREE_HAND_OVER    the mutex is free while a starving writer is let in
+// Mutant MUTANT_FORGETS_LINE (late)      a woken writer goes in and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER (late)    the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
 // Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
 #include "model_run.h"

@@ -10,8 +10,8 @@
 // Mutant MUTANT_RELAXED_RELEASE   who gets a unit does not see what was done before
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_BIT            a waiter gets in line without saying so
-// Mutant MUTANT_RELEASES_EARLY    with an empty line, the units are put there before the list's lock is released
-// Mutant MUTANT_LEAVES_SILENTLY   one that gives up does not serve those behind it
+// Mutant MUTANT_RELEASES_EARLY (late)    with an empty line, the units are put there before the list's lock is released
+// Mutant MUTANT_LEAVES_SILENTLY (late)   one that gives up does not serve those behind it
 #include "model_run.h"
 
 #include "sync/semaphore_core.h"

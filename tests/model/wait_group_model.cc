@@ -8,7 +8,7 @@
 //           preemptions; used again: two.
 // Stands in The list's lock, and the sleep, of which only the wake-up matters here.
 //
-// Mutant MUTANT_ZERO_UNLOCKED     the count becomes zero before the list's lock is taken
+// Mutant MUTANT_ZERO_UNLOCKED (late)     the count becomes zero before the list's lock is taken
 // Mutant MUTANT_RELAXED_RELEASE   a waiter does not see what was done before done()
 // Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps for ever
 #include "model_run.h"

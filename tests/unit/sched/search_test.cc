@@ -120,6 +120,7 @@ TEST_F(SearchTest, EitherThePublisherSeesTheSleeperOrTheSleeperSeesTheWork) {
     });
     meet();
     mine.rest(Search::Was::not_searching);
+    mine.before_second_look();
     seen_by_sleeper = work.load(std::memory_order_relaxed) == 1;
     publisher.join();
     ASSERT_TRUE(published_to_sleeper || seen_by_sleeper) << "round " << round;
