@@ -31,9 +31,13 @@ struct Options {
   // Address space of a goroutine's stack, in whole pages; memory is used as it is touched.
   std::size_t stack_size = 256 * 1024;
 
-  // A goroutine that starts others without pause gives way to them after this long. Off without preempt.
+  // A goroutine that runs longer than this gives way to others that wait, wherever it is: its thread is stopped by a
+  // signal and sleeps until it is its turn again. Sooner if a timer is due or a goroutine was woken, and no P is free.
+  // Without preempt (or with MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
+  int preempt_signal = 0;    // 0: SIGURG
+  int max_preempted = 100;   // threads stopped at a time; beyond it, those that were stopped before take turns
 
   // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
   bool pin = false;
@@ -98,7 +102,7 @@ auto run(F&& main) -> std::invoke_result_t<F&&> {
 int procs();
 
 // Changes procs() while everything goes on, and stops it from following quotas; returns the old value.
-// Waits until every running goroutine has entered the runtime once. Throws std::invalid_argument for n < 1,
+// Blocks for a moment, until every goroutine that runs has given its P up. Throws std::invalid_argument for n < 1,
 // std::logic_error when no runtime runs, std::bad_alloc when there is no memory for that many.
 int set_procs(int n);
 

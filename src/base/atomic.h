@@ -41,4 +41,20 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};  // relaxed: nothing is ordered by it
 };
 
+// A value that one thread uses like a plain one, and any thread may read, late but never torn: for people.
+template <class T>
+class Relaxed {
+ public:
+  Relaxed(T value) : value_(value) {}  // NOLINT: as plain as can be
+  Relaxed& operator=(T value) {
+    value_.store(value, relaxed);
+    return *this;
+  }
+  operator T() const { return value_.load(relaxed); }  // NOLINT
+  T operator->() const { return value_.load(relaxed); }
+
+ private:
+  std::atomic<T> value_;  // relaxed: nothing is ordered by it
+};
+
 }  // namespace magpie::base

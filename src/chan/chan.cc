@@ -67,6 +67,26 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return step.finish();
 }
 
+// False: it was closed.
+bool close_and_wake(Channel& channel) {
+  Presence presence;
+  channel.lock.lock();
+  if (channel.state.closed()) {
+    channel.lock.unlock();
+    return false;
+  }
+  channel.state.close();
+  ChanWaiter* waiter = channel.take_all(channel.senders, presence, nullptr);
+  waiter = channel.take_all(channel.receivers, presence, waiter);
+  channel.lock.unlock();
+  while (waiter != nullptr) {
+    auto* next = static_cast<ChanWaiter*>(waiter->next);  // a woken waiter's record may be gone
+    waiter->who->wake();
+    waiter = next;
+  }
+  return true;
+}
+
 [[noreturn, gnu::noinline]] void wait_for_ever(WaitReason reason) {
   sched::Waiter who;
   for (;;)
@@ -133,7 +153,8 @@ ChanResult send(ChanCore* core, void* value) {
   if (core == nullptr) [[unlikely]]
     wait_for_ever(WaitReason::nil_chan_send);
   Channel& channel = *channel_of(core);
-  sched::M* m = sched::current_m();
+  sched::Entry entry;
+  sched::M* m = entry.m();
   if (m == nullptr) [[unlikely]]
     return send_from_thread(channel, value);
   GoroutinePresence here(m);
@@ -149,7 +170,8 @@ ChanResult receive(ChanCore* core, void* slot) {
   if (core == nullptr) [[unlikely]]
     wait_for_ever(WaitReason::nil_chan_receive);
   Channel& channel = *channel_of(core);
-  sched::M* m = sched::current_m();
+  sched::Entry entry;
+  sched::M* m = entry.m();
   if (m == nullptr) [[unlikely]]
     return receive_from_thread(channel, slot);
   GoroutinePresence here(m);
@@ -190,22 +212,7 @@ ChanResult try_receive(ChanCore* core, void* slot) {
 
 void close(ChanCore* core) {
   if (core == nullptr) throw std::logic_error("magpie: close() of the nil channel");
-  Channel& channel = *channel_of(core);
-  Presence presence;
-  channel.lock.lock();
-  if (channel.state.closed()) {
-    channel.lock.unlock();
-    throw ClosedChannel("magpie: close() of a closed channel");
-  }
-  channel.state.close();
-  ChanWaiter* waiter = channel.take_all(channel.senders, presence, nullptr);
-  waiter = channel.take_all(channel.receivers, presence, waiter);
-  channel.lock.unlock();
-  while (waiter != nullptr) {
-    auto* next = static_cast<ChanWaiter*>(waiter->next);  // a woken waiter's record may be gone
-    waiter->who->wake();
-    waiter = next;
-  }
+  if (!close_and_wake(*channel_of(core))) throw ClosedChannel("magpie: close() of a closed channel");
 }
 
 std::size_t size(const ChanCore* core) noexcept {

@@ -1,7 +1,7 @@
 #include <magpie/debug.h>
 
 #include "base/clock.h"
-#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/runtime.h"
 
 namespace magpie {
@@ -34,6 +34,8 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.spins = counters.spins.read();
   stats.claims = counters.claims.read();
   stats.timers_fired = counters.timers_fired.read();
+  stats.handoffs = counters.handed_off.read();
+  stats.preemptions = counters.preempted.read();
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
   std::int64_t since = p.held_since_ns.load(base::relaxed);  // 0: on its way to a thread, or idle
   if (since != 0 && now_ns > since) held += now_ns - since;
@@ -60,10 +62,13 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.spins += one.spins;
   sum.claims += one.claims;
   sum.timers_fired += one.timers_fired;
+  sum.handoffs += one.handoffs;
+  sum.preemptions += one.preemptions;
   sum.busy_ns += one.busy_ns;
 }
 
 void count_states(Runtime& rt, Stats& stats) {
+  Entry entry;
   rt.records.for_each([&stats](G* g) {
     switch (g->state.load(base::relaxed)) {
       case GState::free:
@@ -101,6 +106,8 @@ Stats read(Runtime& rt) {
   stats.spinning_threads = static_cast<int>(view.searching);
   stats.threads = rt.threads.count();
   stats.idle_threads = rt.idle.sleeping_threads();
+  stats.goroutines_away = rt.away.load(base::relaxed);
+  stats.preempted_threads = rt.preempted.load(base::relaxed);
   stats.goroutines = num_goroutines();
   count_states(rt, stats);
   return stats;

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "sched/bound.h"
 #include "sched/deadlock.h"
-#include "sched/procs.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/steal.h"
@@ -77,14 +77,6 @@ G* take_global_share(Runtime& rt, M* m) {
   return own_turn(p, share[0]);
 }
 
-bool work_is_visible(Runtime& rt) {
-  if (!rt.global.empty()) return true;
-  for (P* p : rt.ps.in_use()) {
-    if (!p->queue.looks_empty()) return true;
-  }
-  return false;
-}
-
 bool timer_is_due(Runtime& rt) {
   std::int64_t earliest = earliest_timer_ns(rt);
   return earliest != kNever && earliest <= base::now_ns();
@@ -121,8 +113,8 @@ bool lie_down(Runtime& rt, M* m) {
   p->end_hold(base::now_ns());
   rt.idle.push_locked(p);
   rt.idle.push_locked(m);
-  rt.search.rest(std::exchange(m->searching, false) ? Search::Was::searching
-                                                    : Search::Was::not_searching);
+  rt.search.rest(m->searching ? Search::Was::searching : Search::Was::not_searching);
+  m->searching = false;
   return true;
 }
 
@@ -134,10 +126,8 @@ bool get_up(Runtime& rt, M* m) {
   if (p == nullptr) return false;
   rt.idle.remove_locked(m);
   rt.search.wake_searching();
-  m->p = p;
   m->searching = true;
-  p->begin_hold(base::now_ns());
-  rt.pins.bind(m);
+  begin_with(rt, m, p);
   return true;
 }
 
@@ -189,10 +179,17 @@ G* search(Runtime& rt, M* m) {
 
 }  // namespace
 
+bool work_is_visible(Runtime& rt) {
+  if (!rt.global.empty()) return true;
+  for (P* p : rt.ps.in_use()) {
+    if (!p->queue.looks_empty()) return true;
+  }
+  return false;
+}
+
 bool loop_is_wanted(M* m) {
   Runtime& rt = *runtime;
-  return rt.world.stopping() || (has_timers(m->p) && own_timers_are_due(m->p)) ||
-         (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt));
+  return rt.world.stopping() || (has_timers(m->p) && own_timers_are_due(m->p));
 }
 
 [[gnu::noinline]] static G* next_at_hand_after_all(M* m) {
@@ -239,8 +236,6 @@ G* find_work(M* m) {
   Runtime& rt = *runtime;
   for (;;) {
     if (rt.world.stopping() && !rt.world.leave(rt, m)) return nullptr;
-    if (m->p->ticks_to_global == 0 && procs_refresh_is_due(rt)) [[unlikely]]
-      refresh_procs(rt, m);
     G* g = fire_own(rt, m);
     if (g != nullptr) {
       own_turn(m->p, g);

@@ -14,6 +14,11 @@
 
 namespace magpie::sched {
 
+struct Runtime;
+
+// Something can be taken from a queue, as far as can be seen without locks.
+bool work_is_visible(Runtime& rt);
+
 // The world stops, or there is housekeeping: a goroutine that can should leave for the loop.
 bool loop_is_wanted(M* m);
 

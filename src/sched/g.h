@@ -29,6 +29,8 @@
 
 namespace magpie::sched {
 
+struct M;
+
 enum class GState : std::uint8_t { free, fresh, runnable, running, waiting, ended };
 
 // What few goroutines have.
@@ -45,7 +47,10 @@ struct GExtra {
 
 struct alignas(base::kCacheLine) G {
   // owner only: the M that runs it, the queue that holds it, or whoever was told of it by its commit step
-  void* saved_sp = nullptr;       // where to go on, while it has a stack and does not run
+  union {
+    void* saved_sp = nullptr;  // where to go on, while it has a stack and does not run
+    M* thread;                 // the same while bound: the M that waits with it
+  };
   stack::Stack* stack = nullptr;  // null: fresh
   detail::TaskBody body = nullptr;
   GExtra* extra = nullptr;
@@ -60,6 +65,7 @@ struct alignas(base::kCacheLine) G {
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 
   bool joinable = false;  // fixed while started
+  base::Relaxed<bool> bound = false;  // written by its owner: it stays on its thread, see bound.h
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];
 

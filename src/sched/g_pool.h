@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "base/lock.h"
+#include "base/page_array.h"
 #include "sched/g.h"
 #include "sched/global_queue.h"
 
@@ -35,7 +35,7 @@ class GPool {
   template <class F>
   void for_each(F f) {
     std::unique_lock hold(lock_);
-    for (std::size_t i = 0; i < slabs_.size(); ++i) {
+    for (std::size_t i = 0; i < slab_count_; ++i) {
       Slab slab = slabs_[i];
       hold.unlock();
       for (std::size_t k = 0; k < slab.carved; ++k) f(slab.records + k);
@@ -46,6 +46,7 @@ class GPool {
  private:
   static constexpr std::size_t kFirstSlabBytes = std::size_t{128} << 10;
   static constexpr std::size_t kLargestSlabBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kFirstSlabs = 64;
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
   struct Slab {
@@ -57,13 +58,16 @@ class GPool {
   };
 
   void add_slab_locked();
+  Slab& last_slab() { return slabs_[slab_count_ - 1]; }
 
   GlobalQueue& queue_;
   base::Lock lock_;
   // guarded by lock_
-  std::vector<G*> free_;  // has capacity for every record: giving cannot fail
+  base::PageArray<G*> free_;  // has capacity for every record: giving cannot fail
+  std::size_t free_count_ = 0;
   std::size_t records_ = 0;
-  std::vector<Slab> slabs_;
+  base::PageArray<Slab> slabs_;
+  std::size_t slab_count_ = 0;
 };
 
 // The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.

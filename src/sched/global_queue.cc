@@ -5,10 +5,10 @@
 
 namespace magpie::sched {
 
-// All chunks but the first and the last are full, however small the batches: push fills the last one
+// All chunks of a line but the first and the last are full, however small the batches: push fills the last one
 // upwards, push_front the first one downwards. Hence the spare ones.
 std::size_t GlobalQueue::bytes_of_room(std::size_t records) {
-  constexpr std::size_t kSpareChunks = 4;
+  constexpr std::size_t kSpareChunks = 8;
   return (records / kChunk + kSpareChunks) * sizeof(Chunk);
 }
 
@@ -39,65 +39,86 @@ GlobalQueue::Chunk* GlobalQueue::new_chunk_locked() {
   return chunk;
 }
 
-void GlobalQueue::push(std::span<G* const> batch) {
+void GlobalQueue::change_size_locked(Line& line, std::size_t by) {
+  line.size.store(line.size.load(base::relaxed) + by, base::relaxed);
+  size_.store(size_.load(base::relaxed) + by, base::relaxed);
+}
+
+void GlobalQueue::push(Line& line, std::span<G* const> batch) {
   std::lock_guard hold(lock_);
-  size_.store(size_.load(base::relaxed) + batch.size(), base::relaxed);
+  change_size_locked(line, batch.size());
   while (!batch.empty()) {
-    if (tail_ == nullptr || tail_->end == kChunk) {
+    if (line.tail == nullptr || line.tail->end == kChunk) {
       Chunk* chunk = new_chunk_locked();
-      (tail_ == nullptr ? head_ : tail_->next) = chunk;
-      tail_ = chunk;
+      (line.tail == nullptr ? line.head : line.tail->next) = chunk;
+      line.tail = chunk;
     }
-    std::size_t count = std::min<std::size_t>(batch.size(), kChunk - tail_->end);
-    std::copy_n(batch.begin(), count, tail_->items + tail_->end);
-    tail_->end += static_cast<std::uint32_t>(count);
+    std::size_t count = std::min<std::size_t>(batch.size(), kChunk - line.tail->end);
+    std::copy_n(batch.begin(), count, line.tail->items + line.tail->end);
+    line.tail->end += static_cast<std::uint32_t>(count);
     batch = batch.subspan(count);
   }
 }
 
 void GlobalQueue::push_front(std::span<G* const> batch) {
   std::lock_guard hold(lock_);
-  size_.store(size_.load(base::relaxed) + batch.size(), base::relaxed);
+  Line& line = usual_;
+  change_size_locked(line, batch.size());
   while (!batch.empty()) {  // the last part first, so that the first ends up in front
-    if (head_ == nullptr || head_->first == 0) {
+    if (line.head == nullptr || line.head->first == 0) {
       Chunk* chunk = new_chunk_locked();
       chunk->first = chunk->end = kChunk;  // filled downwards: the next call goes on in it
-      chunk->next = head_;
-      head_ = chunk;
-      if (tail_ == nullptr) tail_ = chunk;
+      chunk->next = line.head;
+      line.head = chunk;
+      if (line.tail == nullptr) line.tail = chunk;
     }
-    std::size_t count = std::min<std::size_t>(batch.size(), head_->first);
-    head_->first -= static_cast<std::uint32_t>(count);
+    std::size_t count = std::min<std::size_t>(batch.size(), line.head->first);
+    line.head->first -= static_cast<std::uint32_t>(count);
     std::copy_n(batch.end() - static_cast<std::ptrdiff_t>(count), count,
-                head_->items + head_->first);
+                line.head->items + line.head->first);
     batch = batch.first(batch.size() - count);
   }
 }
 
-std::size_t GlobalQueue::pop_locked(std::span<G*> out) {
+std::size_t GlobalQueue::pop_locked(Line& line, std::span<G*> out) {
   std::size_t taken = 0;
-  while (taken < out.size() && head_ != nullptr) {
-    Chunk* chunk = head_;
+  while (taken < out.size() && line.head != nullptr) {
+    Chunk* chunk = line.head;
     std::size_t count = std::min<std::size_t>(out.size() - taken, chunk->end - chunk->first);
     std::copy_n(chunk->items + chunk->first, count,
                 out.begin() + static_cast<std::ptrdiff_t>(taken));
     taken += count;
     chunk->first += static_cast<std::uint32_t>(count);
     if (chunk->first != chunk->end) break;
-    head_ = chunk->next;
-    if (head_ == nullptr) tail_ = nullptr;
+    line.head = chunk->next;
+    if (line.head == nullptr) line.tail = nullptr;
     chunk->next = free_;
     free_ = chunk;
   }
-  size_.store(size_.load(base::relaxed) - taken, base::relaxed);
+  change_size_locked(line, -taken);
   return taken;
+}
+
+G* GlobalQueue::pop_locked() {
+  bool both = held_.head != nullptr && usual_.head != nullptr;
+  if (both) held_turn_ = !held_turn_;
+  Line& other = both ? (held_turn_ ? held_ : usual_) : (held_.head != nullptr ? held_ : usual_);
+  G* g = nullptr;
+  pop_locked(urgent_.head != nullptr ? urgent_ : other, {&g, 1});
+  return g;
 }
 
 G* GlobalQueue::pop() {
   if (empty()) return nullptr;
   std::lock_guard hold(lock_);
+  return pop_locked();
+}
+
+G* GlobalQueue::pop_held() {
+  if (held() == 0) return nullptr;
+  std::lock_guard hold(lock_);
   G* g = nullptr;
-  pop_locked({&g, 1});
+  pop_locked(held_, {&g, 1});
   return g;
 }
 
@@ -105,7 +126,11 @@ std::size_t GlobalQueue::pop_share(std::size_t procs, std::span<G*> out) {
   if (empty()) return 0;
   std::lock_guard hold(lock_);
   std::size_t size = size_.load(base::relaxed);
-  return pop_locked(out.first(std::min({size, size / procs + 1, out.size()})));
+  if (size == 0) return 0;
+  out = out.first(std::min({size, size / procs + 1, out.size()}));
+  out[0] = pop_locked();
+  std::size_t taken = 1 + pop_locked(urgent_, out.subspan(1));
+  return taken + pop_locked(usual_, out.subspan(taken));
 }
 
 }  // namespace magpie::sched

@@ -1,7 +1,11 @@
-// global_queue.h: the unbounded queue that all Ps share: spilled halves of rings, goroutines started or readied by
-// plain threads, the queues of removed Ps.
+// global_queue.h: the unbounded queue that all Ps share, in three lines:
 //
-//   head chunk [..taken..|g g g g] -> [g g g g g] -> tail chunk [g g g|..free..]
+//   usual    spilled halves of rings, goroutines started by plain threads, the queues of removed Ps
+//   urgent   goroutines that were woken while nobody could run them: by plain threads, or back from a blocking call.
+//            Taken first
+//   held     goroutines that were preempted, each bound to its thread. Taken in turn with the usual ones
+//
+//   each: head chunk [..taken..|g g g g] -> [g g g g g] -> tail chunk [g g g|..free..]
 //
 // A lock and a list of chunks of pointers: Ps come here once in 61 ticks, once per 128 spilled goroutines, or
 // when they have nothing else. No goroutine's record is touched under the lock. The size can be read without
@@ -25,15 +29,24 @@ class GlobalQueue {
   bool empty() const { return size() == 0; }
 
   void push(G* g) { push(std::span<G* const>(&g, 1)); }
-  void push(std::span<G* const> batch);
+  void push(std::span<G* const> batch) { push(usual_, batch); }
+  void push_urgent(G* g) { push(urgent_, {&g, 1}); }
+  void push_held(G* g) { push(held_, {&g, 1}); }
 
   // Before what is there: these have waited longest.
   void push_front(std::span<G* const> batch);
 
   // The oldest, or null.
   G* pop();
+  // The oldest of the held line, or null.
+  G* pop_held();
 
-  // A fair share for one of `procs`, the oldest first; returns how many were written to `out`.
+  // Relaxed: for sysmon, which comes again.
+  std::size_t urgent() const { return urgent_.size.load(base::relaxed); }
+  std::size_t held() const { return held_.size.load(base::relaxed); }
+
+  // A fair share for one of `procs`, the oldest first; returns how many were written to `out`. A held one comes alone in
+  // front if at all: it is not to wait again in a ring.
   std::size_t pop_share(std::size_t procs, std::span<G*> out);
 
   // Bytes of memory that make `records` more goroutines fit, whatever the order of pushes and pops.
@@ -50,13 +63,22 @@ class GlobalQueue {
     G* items[kChunk];
   };
 
+  struct Line {
+    Chunk* head = nullptr;
+    Chunk* tail = nullptr;
+    base::Atomic<std::size_t> size{0};  // atomic: written under lock_, read by anyone
+  };
+
   Chunk* new_chunk_locked();
-  std::size_t pop_locked(std::span<G*> out);
+  void push(Line& line, std::span<G* const> batch);
+  std::size_t pop_locked(Line& line, std::span<G*> out);
+  G* pop_locked();
+  void change_size_locked(Line& line, std::size_t by);
 
   base::Lock lock_;
   // guarded by lock_
-  Chunk* head_ = nullptr;
-  Chunk* tail_ = nullptr;
+  Line usual_, urgent_, held_;
+  bool held_turn_ = false;
   Chunk* free_ = nullptr;      // used before: warm
   std::byte* room_ = nullptr;  // never used: cold, in pieces linked through their first word
   std::byte* room_end_ = nullptr;

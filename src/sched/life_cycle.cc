@@ -6,6 +6,8 @@
 // are parked, whose stacks are unmapped as they are. exit() in a goroutine is an ordinary call: handlers
 // run on the goroutine's stack while the other threads go on until the process ends; the runtime has no
 // static destructors.
+#include <csignal>
+
 #include <algorithm>
 #include <mutex>
 #include <span>
@@ -18,7 +20,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/debug_options.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/queues.h"
@@ -40,17 +44,27 @@ Runtime::Runtime(const Options& wanted)
       procs_source(wanted.procs),
       records(global),
       stacks(wanted.stack_size),
-      threads(wanted.max_threads) {}
+      threads(wanted.max_threads),
+      schedtrace(DebugOptions::from_environment()) {}
 
 namespace {
 
 base::Lock running;  // held by the thread that is in run()
 
-Options checked(const Options& options) {
+Options checked(Options options) {
+  if (!DebugOptions::from_environment().preempt) options.preempt = false;
   stack::check_size(options.stack_size);
   if (options.max_threads < 1) {
     throw std::invalid_argument("magpie: Options::max_threads is " +
                                 std::to_string(options.max_threads) + "; at least 1 is needed");
+  }
+  if (options.max_preempted < 0) {
+    throw std::invalid_argument("magpie: Options::max_preempted is " +
+                                std::to_string(options.max_preempted) + "; 0 or more make sense");
+  }
+  if (options.preempt_signal < 0 || options.preempt_signal > SIGRTMAX) {
+    throw std::invalid_argument("magpie: Options::preempt_signal is " +
+                                std::to_string(options.preempt_signal) + ", which is no signal");
   }
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
@@ -103,13 +117,19 @@ G* make_main(Runtime& rt, Main main) {
   return g;
 }
 
+int signal_of(const Options& options) {
+  return options.preempt_signal != 0 ? options.preempt_signal : SIGURG;
+}
+
 // Between its construction and destruction the runtime can be found, and stack overflows are reported.
 struct Installed {
   explicit Installed(Runtime& rt) {
     install_overflow_handler();
+    if (rt.options.preempt) rt.preemption.install(signal_of(rt.options));
     runtime = &rt;
   }
   ~Installed() {
+    runtime->preemption.remove();
     runtime = nullptr;
     remove_overflow_handler();
   }
@@ -118,9 +138,11 @@ struct Installed {
 void run_with(Runtime& rt, Main main) {
   G* main_goroutine = make_main(rt, main);
   M* m = rt.threads.adopt_caller();  // the last that may throw
-  m->p = rt.ps.in_use()[0];
-  m->p->state.store(PState::running, base::relaxed);
-  m->p->begin_hold(base::now_ns());
+  rt.threads.start_maker();
+  rt.sysmon.start(rt);
+  P* first = rt.ps.in_use()[0];
+  first->state.store(PState::running, base::relaxed);
+  begin_with(rt, m, first);
   {
     std::lock_guard hold(rt.idle.lock());
     std::span<P* const> others = rt.ps.in_use().subspan(1);
@@ -129,14 +151,15 @@ void run_with(Runtime& rt, Main main) {
       rt.search.add_idle();
     }
   }
-  rt.pins.bind(m);
   open_to_outsiders();  // before main runs, and it may run elsewhere
   G* homeless;
   if (!start_goroutine(rt, m, main_goroutine, main_body, homeless))
     finish_start(rt, m, main_goroutine, homeless);
   run_loop(m);
   close_to_outsiders();
+  rt.threads.stop_maker();
   rt.threads.join_all();
+  rt.sysmon.stop();
   drop_timers(rt);
   end_m(m);
 }

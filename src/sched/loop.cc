@@ -5,7 +5,9 @@
 #include "base/check.h"
 #include "context/float_control.h"
 #include "context/switch.h"
+#include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/find_work.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -122,7 +124,7 @@ inline void start_running(M* m, G* g) {
 
 // Where a goroutine that leaves goes: straight to `next`, or to a new loop that starts with it.
 inline void* choose_destination(M* m, G* next) {
-  if (next != nullptr && next->stack != nullptr) [[likely]] {
+  if (next != nullptr && next->stack != nullptr && !next->bound) [[likely]] {
     start_running(m, next);
     return next->saved_sp;
   }
@@ -144,7 +146,9 @@ inline void* choose_destination(M* m, G* next) {
 
 // A thread's exception state is empty whenever it changes hands: a goroutine that blocks while it handles or
 // throws an exception takes its state along. Most have none.
-[[gnu::noinline]] M* switch_away_with_exceptions(M* m, G* g, G* next) {
+// One that blocks inside blocking() leaves its mark behind: it is the thread's.
+[[gnu::noinline]] M* switch_away_with_baggage(M* m, G* g, G* next) {
+  if (m->is_in_blocking_call()) m->end_blocking_call();
   context::ExceptionState mine = std::exchange(*m->exceptions, {});
   m = switch_away(m, g, next);
   *m->exceptions = mine;
@@ -152,8 +156,8 @@ inline void* choose_destination(M* m, G* next) {
 }
 
 inline M* leave(M* m, G* g, G* next) {
-  if (m->exceptions->any()) [[unlikely]]
-    return switch_away_with_exceptions(m, g, next);
+  if (m->exceptions->any() || m->is_in_blocking_call()) [[unlikely]]
+    return switch_away_with_baggage(m, g, next);
   return switch_away(m, g, next);
 }
 
@@ -166,27 +170,42 @@ void destroy_locals(GExtra& extra) {
   }
 }
 
+// User code, outside the runtime.
 void call_body(G* g) {
   try {
     g->body(g->room, detail::TaskOrder::run);
   } catch (...) {
     handle_uncaught(g);
   }
-  if (g->extra != nullptr) destroy_locals(*g->extra);
+  if (g->extra == nullptr) return;
+  destroy_locals(*g->extra);
+  if (!g->joinable) drop_extra(g);
+}
+
+[[noreturn, gnu::cold]] void returned_in_forked_child() {
+  base::fatal(
+      "a goroutine returned in the child of a fork(); call exec or _exit there, or run() again");
+}
+
+// Back from user code, which may have blocked, and come back elsewhere.
+M* come_back() {
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    returned_in_forked_child();
+  return come_in(m);
 }
 
 // The goroutine is over; its stack is the loop's again.
-M* back_to_loop(G* g) {
-  M* m = current_m();
+M* back_to_loop(M* m, G* g) {
   m->current = nullptr;
   m->loop_stack = std::exchange(g->stack, nullptr);
   return m;
 }
 
 // Once the joiner is told, the record is the joiner's. Returns the M that the goroutine ends on.
-M* finish_joinable(G* g) {
+M* finish_joinable(M* m, G* g) {
   g->state.store(GState::ended, base::relaxed);
-  M* m = back_to_loop(g);
+  back_to_loop(m, g);
   void* waiter = nullptr;
   JoinWord::Owes owes = g->join.finish(waiter);
   if (owes == JoinWord::Owes::wake_waiter) static_cast<Waiter*>(waiter)->wake();
@@ -194,19 +213,20 @@ M* finish_joinable(G* g) {
     // It was detached. What it left is destroyed as the goroutine: that may block.
     g->stack = m->loop_stack;
     start_running(m, g);
+    m->grip.leave();
     g->body(g->room, detail::TaskOrder::drop);
-    m = back_to_loop(g);
+    drop_extra(g);
+    m = back_to_loop(come_back(), g);
     free_record(m, g);
   }
   return m;
 }
 
-M* finish(G* g) {
-  M* m;
+M* finish(M* m, G* g) {
   if (g->joinable) {
-    m = finish_joinable(g);
+    m = finish_joinable(m, g);
   } else {
-    m = back_to_loop(g);
+    back_to_loop(m, g);
     free_record(m, g);
   }
   m->p->counters.ended.increment();
@@ -218,9 +238,11 @@ M* finish(G* g) {
 M* call_fresh(M* m, G* g) {
   g->stack = m->loop_stack;
   start_running(m, g);
+  m->grip.leave();
   call_body(g);
+  m = come_back();
   context::reset_float_control();
-  return finish(g);
+  return finish(m, g);
 }
 
 // A fresh goroutine that asked for a stack size gets a loop of its own there.
@@ -241,9 +263,14 @@ bool has_spare(M* m) {
 
 void loop(M* m) {
   for (;;) {
+    if (m->p == nullptr && !wait_for_p(*runtime, m)) leave_loop_for_thread(m);
     G* g = m->start_with != nullptr ? std::exchange(m->start_with, nullptr) : find_work(m);
     if (g == nullptr) leave_loop_for_thread(m);
     pay_watch(*runtime, m);
+    if (g->bound) [[unlikely]] {
+      if (!pass_p_to_thread_of(*runtime, m, g)) leave_loop_for_thread(m);
+      continue;
+    }
     if (g->stack != nullptr) leave_loop_for(m, g);
     if (!has_spare(m)) {
       put_off(*runtime, g);
@@ -286,6 +313,17 @@ void leave_yielding(M* m, G* g, G* next) {
   settle(m);
 }
 
+[[MAGPIE_SWITCHES]] void leave_for_good(M* m) {
+  note_departure(m);
+  G* g = m->current;
+  g->state.store(GState::waiting, base::relaxed);
+  m->current = nullptr;
+  *m->exceptions = {};
+  note_destination(m, base::Leave::to_come_back);
+  context::swap(&g->saved_sp, m->native_sp, m);
+  __builtin_unreachable();
+}
+
 // A goroutine that only starts and joins others in place gives way too when its slice is over.
 constexpr std::uint64_t kClaimsPerLook = 16;
 
@@ -320,11 +358,12 @@ void run_in_place(M* m, G* child) {
   child->stack = parent->stack;
   start_running(m, child);
 
+  m->grip.leave();
   child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
   if (child->extra != nullptr) [[unlikely]]
     destroy_locals(*child->extra);
+  m = come_back();
 
-  m = current_m();  // the child may have blocked and come back elsewhere
   child->stack = nullptr;
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;

@@ -12,6 +12,7 @@
 #include "base/sanitizer.h"
 #include "context/exceptions.h"
 #include "sched/g.h"
+#include "sched/grip.h"
 #include "sched/p.h"
 #include "timer/timer.h"
 
@@ -25,16 +26,19 @@ struct M;
 using Commit = bool (*)(M* m, G* g, void* argument);
 
 struct M {
+  Grip grip;  // [grip]
+
   // thread only
-  P* p = nullptr;                      // null: none held
-  G* current = nullptr;                // null: the loop runs
+  P* p = nullptr;                      // null: none held; outside the runtime: it may have been taken
+  base::Relaxed<G*> current = nullptr;  // null: the loop runs
   stack::Stack* loop_stack = nullptr;  // the loop's, while it runs
   stack::Stack* spare = nullptr;
   G* start_with = nullptr;        // for the loop on the spare: run this first
-  bool searching = false;         // counted in Search
+  base::Relaxed<bool> searching = false;  // counted in Search
   std::uint32_t spin_budget = 0;  // rounds to search before sleeping; learns
   std::int64_t watch_owed_ns =
       timer::kNever;  // [watch] a timer armed while parking: the armer's part is still to do
+  int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -48,7 +52,10 @@ struct M {
   base::Fiber* left_fiber = nullptr;  // for sanitizers
 
   // The one it runs on; null: the thread's own.
-  stack::Stack* current_stack() const { return current != nullptr ? current->stack : loop_stack; }
+  stack::Stack* current_stack() const {
+    G* g = current;
+    return g != nullptr ? g->stack : loop_stack;
+  }
 
   // the thread's own stack, while it is suspended
   void* native_sp = nullptr;
@@ -60,9 +67,35 @@ struct M {
   M* previous_idle = nullptr;
   P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
+  bool waits_in_place = false;  // with its goroutine, see bound.h
+
+  // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
+  base::Atomic<std::uint32_t> blocking_calls{0};
+  bool is_in_blocking_call() const { return blocking_calls.load(base::relaxed) % 2 != 0; }
+  void begin_blocking_call() { add_to_calls(); }
+  void end_blocking_call() { add_to_calls(); }
+  void add_to_calls() {
+    blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
+  }
+  base::Atomic<bool> signalled{false};  // atomic: sysmon sent the signal that stops it, see preempt.h
+
+  // sysmon only: an M whose P it took
+  struct Away {
+    M* next = nullptr;
+    bool listed = false;
+    bool uses_cpu = false;  // that is why its P was taken
+    std::int64_t cpu_ns = 0;  // what the thread had used up at the last look
+    std::int64_t looked_ns = 0;
+    std::int64_t gap_ns = 0;  // until the next look
+  } away;
+
+  // fixed once it is known to others
+  M* older = nullptr;
+  bool never_ran = false;  // there was no thread for it
 
   base::Event wake_up;
   pthread_t thread{};
+  base::Atomic<pid_t> tid{0};     // atomic: relaxed, written before it holds its first P
   int timer_slack_before_ns = 0;  // the thread's own
   int pinned_to = -1;             // CPU; -1: not pinned
   void* signal_stack = nullptr;

@@ -17,6 +17,8 @@
 
 namespace magpie::sched {
 
+struct M;
+
 enum class PState : std::uint8_t { idle, running, stopped, unused };
 
 // Written by the holder, read by anyone: plain counters without shared lines.
@@ -28,6 +30,7 @@ struct PCounters {
   base::Counter overflows, spilled, global_batches;
   base::Counter parks, wakes, spins, claims;
   base::Counter timers_fired;
+  base::Counter handed_off, preempted;  // written by sysmon while it has the P
   base::Counter searching_ns, held_ns;
 };
 
@@ -50,18 +53,39 @@ struct alignas(base::kCacheLine) P {
   GCache records;
   stack::Cache stacks;
 
-  // guarded by Idle's lock
+  // guarded by Idle's lock; by that of Threads while it waits for a new thread
   P* next_idle = nullptr;
+  bool wanted_by_searcher = false;
+
+  // sysmon only: what it saw at its last looks
+  struct Seen {
+    M* holder = nullptr;
+    std::uint64_t turns = 0;
+    std::int64_t since_ns = 0;  // when that was first seen
+    std::uint32_t blocking_call = 0;
+    std::int64_t cpu_ns = -1;   // of the holder's thread; -1: not looked at
+    std::int64_t cpu_at_ns = 0;
+  } seen;
 
   base::Atomic<PState> state{PState::unused};   // atomic: the holder writes, stats read
+  base::Atomic<M*> holder{nullptr};             // atomic: the holder writes, sysmon reads; null: nobody, or on its way
   base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same; 0: nobody has begun to hold it
   base::Atomic<bool> waking{
       false};  // atomic: the holder writes, thieves read: it starts a thread and goes on soon
   PCounters counters;
 
+  // Goroutines run on it, in place or not: while this stands still it runs the same one.
+  std::uint64_t turns() const {
+    return counters.ticks.read() + counters.inherited.read() + counters.claims.read();
+  }
+
   // The holder begins or ends to hold it.
-  void begin_hold(std::int64_t now_ns) { held_since_ns.store(now_ns, base::relaxed); }
+  void begin_hold(M* m, std::int64_t now_ns) {
+    holder.store(m, base::release);  // [grip] what sysmon knows of m through it is older
+    held_since_ns.store(now_ns, base::relaxed);
+  }
   void end_hold(std::int64_t now_ns) {
+    holder.store(nullptr, base::relaxed);
     counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
     held_since_ns.store(0, base::relaxed);
   }

@@ -4,7 +4,10 @@
 
 #include <magpie/runtime.h>
 
+#include "base/check.h"
+#include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/find_work.h"
 #include "sched/loop.h"
 #include "sched/queues.h"
@@ -16,8 +19,11 @@ namespace magpie::sched {
 void park(WaitReason reason, Commit commit, void* argument) {
   M* m = current_m();
   G* g = m->current;
+  MAGPIE_DCHECK(m->grip.is_inside());
   g->wait_reason.store(reason, base::relaxed);
   g->move(GState::running, GState::waiting);
+  if (g->bound) [[unlikely]]
+    return park_bound(m, g, commit, argument);
   leave_goroutine(m, g, next_at_hand(m), commit, argument);
 }
 
@@ -27,7 +33,8 @@ namespace {
 [[gnu::noinline]] void ready_from_outside(G* g) {
   if (Outsider leave; leave) {
     g->move(GState::waiting, GState::runnable);
-    put_global(*runtime, g);
+    runtime->global.push_urgent(g);
+    wake_searcher(*runtime, nullptr);
   }
 }
 
@@ -40,6 +47,7 @@ void ready(G* g) {
   M* m = current_m();
   if (m == nullptr) [[unlikely]]
     return ready_from_outside(g);
+  MAGPIE_DCHECK(m->grip.is_inside());
   g->move(GState::waiting, GState::runnable);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
   wake_searcher(*runtime, m);
@@ -51,12 +59,15 @@ namespace magpie {
 
 void yield() {
   using namespace sched;
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr) {
     sched_yield();
     return;
   }
   G* g = m->current;
+  if (g->bound) [[unlikely]]
+    return yield_bound(m, g);
   G* next = next_at_hand(m);
   if (next == nullptr && !loop_is_wanted(m)) {
     do {

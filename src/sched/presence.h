@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -15,15 +15,17 @@ namespace magpie::sched {
 // Of whoever calls.
 class Presence {
  public:
-  Presence() : m_(current_m()), entered_(m_ == nullptr && enter_runtime()) {}
+  Presence() : entered_(m() == nullptr && enter_runtime()) {}
   ~Presence() { leave(); }
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
   // The run() whose goroutines are there while this lives. 0: none is.
-  std::uint64_t generation() const { return m_ != nullptr || entered_ ? runtime->generation : 0; }
+  std::uint64_t generation() const {
+    return m() != nullptr || entered_ ? runtime->generation : 0;
+  }
 
-  M* m() const { return m_; }  // null: a plain thread
+  M* m() const { return entry_.m(); }  // null: a plain thread
 
   // Before blocking.
   void leave() {
@@ -34,7 +36,7 @@ class Presence {
   }
 
  private:
-  M* const m_;
+  Entry entry_;
   bool entered_;
 };
 

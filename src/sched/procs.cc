@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "cpus/affinity.h"
 #include "cpus/default_procs.h"
-#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/runtime.h"
 #include "sched/wake.h"
 
@@ -59,7 +59,7 @@ void change_procs(Runtime& rt, M* self, std::uint32_t n) {
     self->p->state.store(PState::running, base::relaxed);
     std::int64_t now = base::now_ns();
     old->end_hold(now);
-    self->p->begin_hold(now);
+    self->p->begin_hold(self, now);
   }
 }
 
@@ -98,22 +98,21 @@ bool procs_refresh_is_due(Runtime& rt) {
          base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
 }
 
-void refresh_procs(Runtime& rt, M* m) {
+void refresh_procs(Runtime& rt) {
   ProcsSource& source = rt.procs_source;
   if (!rt.world.try_begin()) return;
   source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
-  // A pinned thread's own mask is a single CPU.
-  int cpus = rt.options.pin ? source.cpus() : cpus::affinity_cpus();
+  int cpus = cpus::affinity_cpus();  // of the calling thread, which is never pinned
   auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus, source.quotas_->read()));
   if (source.follows_.load(base::relaxed) && n != rt.ps.count()) {
-    rt.world.stop(rt, m);
     try {
       reserve_procs(rt, static_cast<int>(n));
-      change_procs(rt, m, n);
+      rt.world.stop(rt, nullptr);
+      change_procs(rt, nullptr, n);
+      rt.world.start(rt, nullptr);
     } catch (const std::bad_alloc&) {
       // As many as before, then; the next look tries again.
     }
-    rt.world.start(rt, m);
   }
   rt.world.end_begun();
 }
@@ -145,16 +144,16 @@ int set_procs(int n) {
     yield();  // so that whoever has the right can stop us
   }
   rt.procs_source.fix();
-  M* m = current_m();
-  std::uint32_t before = rt.ps.count();
-  rt.world.stop(rt, m);
   try {
-    reserve_procs(rt, n);
+    reserve_procs(rt, n);  // nothing is allocated while the world is stopped
   } catch (...) {
-    rt.world.start(rt, m);
     rt.world.end_begun();
     throw;
   }
+  Entry entry;
+  M* m = entry.m();
+  std::uint32_t before = rt.ps.count();
+  rt.world.stop(rt, m);
   change_procs(rt, m, static_cast<std::uint32_t>(n));
   rt.world.start(rt, m);
   rt.world.end_begun();

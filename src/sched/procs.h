@@ -30,7 +30,7 @@ class ProcsSource {
   void fix() { follows_.store(false, base::relaxed); }
 
  private:
-  friend void refresh_procs(Runtime& rt, M* m);
+  friend void refresh_procs(Runtime& rt);
   friend bool procs_refresh_is_due(Runtime& rt);
 
   int cpus_;
@@ -50,7 +50,7 @@ void reserve_procs(Runtime& rt, int n);
 // Is it time to look the quotas up again, and do they still decide?
 bool procs_refresh_is_due(Runtime& rt);
 
-// Does so. The M holds a P and runs no goroutine.
-void refresh_procs(Runtime& rt, M* m);
+// Does so. Not inside the runtime: it reads files, allocates, and waits for the world to stop.
+void refresh_procs(Runtime& rt);
 
 }  // namespace magpie::sched

@@ -1,5 +1,8 @@
 #include "sched/queues.h"
 
+#include <utility>
+
+#include "base/check.h"
 #include "sched/runtime.h"
 #include "sched/slice.h"
 #include "sched/wake.h"
@@ -70,9 +73,10 @@ bool admit_joinable(M* m, G* g) {
   return true;
 }
 
+void drop_extra(G* g) { delete std::exchange(g->extra, nullptr); }
+
 void free_record_slowly(M* m, G* g) {
-  delete g->extra;
-  g->extra = nullptr;
+  MAGPIE_DCHECK(g->extra == nullptr);
   g->state.store(GState::free, base::relaxed);
   if (m != nullptr && m->p != nullptr) {
     m->p->records.give(runtime->records, g);

@@ -42,10 +42,13 @@ void put_global(Runtime& rt, G* g);
 // joiner that runs, or ran, the goroutine itself; it is gone now.
 [[nodiscard]] inline bool admit(M* m, G* g) { return !g->joinable || admit_joinable(m, g); }
 
+// Outside the runtime, before free_record: frees what only few goroutines have.
+void drop_extra(G* g);
+
 // Gives back the record of a goroutine that has ended. `m` may be null: a plain thread.
 void free_record_slowly(M* m, G* g);
 inline void free_record(M* m, G* g) {
-  bool plain = g->extra == nullptr && m != nullptr && m->p != nullptr && !m->p->records.is_full();
+  bool plain = m != nullptr && m->p != nullptr && !m->p->records.is_full();
   if (!plain) [[unlikely]]
     return free_record_slowly(m, g);
   g->state.store(GState::free, base::relaxed);

@@ -11,9 +11,12 @@
 #include "sched/idle.h"
 #include "sched/p_table.h"
 #include "sched/pin.h"
+#include "sched/preempt.h"
 #include "sched/procs.h"
 #include "sched/search.h"
+#include "sched/schedtrace.h"
 #include "sched/stack_shortage.h"
+#include "sched/sysmon.h"
 #include "sched/threads.h"
 #include "sched/watch.h"
 #include "sched/world.h"
@@ -45,6 +48,13 @@ struct Runtime {
   Threads threads;
   World world;
   Pins pins;
+  Sysmon sysmon;
+  Preemption preemption;
+  Schedtrace schedtrace;
+
+  // atomic: goroutines that run without a P, or are about to queue for one; seq_cst, for the detection of deadlocks
+  base::Atomic<int> away{0};
+  base::Atomic<int> preempted{0};  // atomic: threads that wait in the handler; relaxed, against a limit
 
   // atomic: next block of goroutine ids; relaxed, only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};

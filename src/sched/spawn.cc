@@ -6,6 +6,7 @@
 #include <magpie/runtime.h>
 
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"
@@ -91,7 +92,8 @@ namespace {
 }  // namespace
 
 Task* make_task() {
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr || m->p->records.is_empty() || m->p->next_id == m->p->ids_end) [[unlikely]]
     return make_task_slowly(m);
   return task_of(numbered(m, m->p->records.take_at_hand()));
@@ -112,7 +114,9 @@ Task* make_task(const GoOptions& options) {
 }
 
 void unmake_task(Task* task) noexcept {
-  M* m = current_m();
+  drop_extra(g_of(task));
+  Entry entry;
+  M* m = entry.m();
   free_record(m, g_of(task));
   if (m == nullptr) leave_runtime();
 }
@@ -120,7 +124,8 @@ void unmake_task(Task* task) noexcept {
 void start_task(Task* task, TaskBody body) noexcept {
   G* g = g_of(task);
   g->joinable = false;
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr) [[unlikely]] {
     start_goroutine_outside(*runtime, g, body);
     return leave_runtime();

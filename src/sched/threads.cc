@@ -1,19 +1,22 @@
 #include "sched/threads.h"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/os.h"
+#include "sched/bound.h"
 #include "sched/current.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
+#include "sched/procs.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -25,6 +28,7 @@ constexpr unsigned long kTimerSlackNs = 10'000;
 // The thread's part of becoming and ceasing to be an M.
 void begin_m(M* m) {
   m->exceptions = context::thread_exception_state();
+  m->tid.store(gettid(), base::relaxed);
   set_current_m(m);
   open_signal_stack(m);
   m->timer_slack_before_ns = prctl(PR_GET_TIMERSLACK);
@@ -34,8 +38,7 @@ void begin_m(M* m) {
 void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
-  m->p->begin_hold(base::now_ns());
-  runtime->pins.bind(m);
+  if (m->p != nullptr) begin_with(*runtime, m, m->p);
   run_loop(m);
   end_m(m);
   return nullptr;
@@ -62,40 +65,136 @@ std::unique_ptr<M> Threads::new_m() {
   return m;
 }
 
-M* Threads::adopt_caller() {
-  auto m = new_m();
-  ms_.reserve(1);
-  ms_.push_back(std::move(m));
-  count_.store(1, base::relaxed);
-  begin_m(ms_.back().get());
-  return ms_.back().get();
+void Threads::publish(std::unique_ptr<M> m) {
+  std::lock_guard hold(lock_);
+  m->older = newest_.load(base::relaxed);
+  newest_.store(m.release(), base::release);  // with for_each's acquire
+  count_.store(count() + 1, base::relaxed);
 }
 
-bool Threads::start(P* p, Searching searching) {
-  if (!may_try_now()) return false;
-  std::lock_guard hold(lock_);
-  if (count() >= limit()) {
-    complain_locked("the limit on threads (Options::max_threads) is reached");
-    return false;
-  }
+M* Threads::adopt_caller() {
+  auto m = new_m();
+  M* mine = m.get();
+  publish(std::move(m));
+  begin_m(mine);
+  return mine;
+}
+
+Threads::~Threads() {
+  for (M* m = newest_.load(base::relaxed); m != nullptr;) delete std::exchange(m, m->older);
+}
+
+// Outside the runtime, or on a thread that no P waits for.
+bool Threads::make(P* p, Searching searching) {
+  if (is_full()) return false;
   try {
     std::unique_ptr<M> m = new_m();
     m->p = p;
     m->searching = searching == Searching::yes;
-    ms_.reserve(ms_.size() + 1);
-    int error = base::os().create_thread(&m->thread, nullptr, thread_main, m.get());
-    if (error != 0) {
-      m->spare->next = nullptr;
-      runtime->stacks.give(m->spare);
-      complain_locked(std::strerror(error));
-      return false;
-    }
-    ms_.push_back(std::move(m));
+    M* made = m.get();
+    publish(std::move(m));  // before it runs: others may look for it
+    int error = base::os().create_thread(&made->thread, nullptr, thread_main, made);
+    if (error == 0) return true;
+    complain(std::strerror(error));
+    made->spare->next = nullptr;
+    runtime->stacks.give(std::exchange(made->spare, nullptr));
+    made->never_ran = true;
+    std::lock_guard hold(lock_);
+    count_.store(count() - 1, base::relaxed);
   } catch (const std::bad_alloc&) {
-    complain_locked("out of memory");
-    return false;
+    complain("out of memory");
   }
-  count_.store(count() + 1, base::relaxed);
+  return false;
+}
+
+bool Threads::start(P* p, Searching searching) {
+  if (!may_try_now() || is_full()) return false;
+  if (!has_maker_) return make(p, searching);
+  {
+    std::lock_guard hold(lock_);
+    if (stop_) return false;
+    p->wanted_by_searcher = searching == Searching::yes;
+    p->next_idle = std::exchange(wanted_, p);
+  }
+  asked_.set();
+  return true;
+}
+
+bool Threads::start_spare() {
+  if (!may_try_now() || is_full()) return false;
+  if (!has_maker_) return make(nullptr, Searching::no);
+  {
+    std::lock_guard hold(lock_);
+    if (stop_) return false;
+    spare_wanted_ = true;
+  }
+  asked_.set();
+  return true;
+}
+
+void Threads::start_maker() {
+  has_maker_ = base::os().create_thread(
+                   &maker_, nullptr,
+                   [](void* self) -> void* {
+                     static_cast<Threads*>(self)->serve_requests();
+                     return nullptr;
+                   },
+                   this) == 0;
+}
+
+void Threads::stop_maker() {
+  if (!has_maker_) return;
+  {
+    std::lock_guard hold(lock_);
+    stop_ = true;
+  }
+  asked_.set();
+  pthread_join(maker_, nullptr);
+}
+
+void Threads::ask_for_refresh() {
+  {
+    std::lock_guard hold(lock_);
+    refresh_wanted_ = true;
+  }
+  asked_.set();
+}
+
+P* Threads::pop_wanted() {
+  std::lock_guard hold(lock_);
+  P* p = wanted_;
+  if (p != nullptr) wanted_ = p->next_idle;
+  return p;
+}
+
+void Threads::give_back_wanted(Runtime& rt) {
+  while (P* p = pop_wanted())
+    do_without_thread(rt, p, p->wanted_by_searcher ? Searching::yes : Searching::no);
+}
+
+void Threads::serve_requests() {
+  pthread_setname_np(pthread_self(), "magpie-maker");
+  for (;;) {
+    asked_.wait();
+    bool spare, refresh;
+    {
+      std::lock_guard hold(lock_);
+      if (stop_) return;  // the runtime ends: what still waits is not needed
+      spare = std::exchange(spare_wanted_, false);
+      refresh = std::exchange(refresh_wanted_, false);
+    }
+    while (P* p = pop_wanted()) {
+      auto searching = p->wanted_by_searcher ? Searching::yes : Searching::no;
+      if (!make(p, searching)) do_without_thread(*runtime, p, searching);
+    }
+    if (spare) make(nullptr, Searching::no);
+    if (refresh) refresh_procs(*runtime);
+  }
+}
+
+bool Threads::is_full() {
+  if (count() < limit()) return false;
+  complain("the limit on threads (Options::max_threads) is reached");
   return true;
 }
 
@@ -104,22 +203,27 @@ bool Threads::may_try_now() const {
   return retry_at == 0 || base::now_ns() >= retry_at;
 }
 
-void Threads::complain_locked(const char* why) {
+void Threads::complain(const char* why) {
   retry_at_ns_.store(base::now_ns() + kRetryAfterNs, base::relaxed);
-  if (complained_) return;
-  complained_ = true;
+  if (complained_.exchange(true, base::relaxed)) return;
   base::warn("no new thread for an idle processor: %s; going on with %d", why, count());
 }
 
+// The maker is gone, so nobody makes more. The oldest is the caller.
 void Threads::join_all() {
-  // A thread that still runs may start another; when all that are listed have ended, nobody can.
-  std::unique_lock hold(lock_);
-  for (std::size_t i = 1; i < ms_.size(); ++i) {
-    pthread_t thread = ms_[i]->thread;
-    hold.unlock();
-    pthread_join(thread, nullptr);
-    hold.lock();
-  }
+  constexpr time_t kPatienceSeconds = 2;
+  for_each([&](M* m) {
+    if (m->older == nullptr || m->never_ran) return;
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += kPatienceSeconds;
+    if (pthread_timedjoin_np(m->thread, nullptr, &until) == 0) return;
+    base::warn(
+        "main has returned; run() waits for a goroutine that runs without calling the runtime, or is in "
+        "blocking(), on thread %d",
+        static_cast<int>(m->tid.load(base::relaxed)));
+    pthread_join(m->thread, nullptr);
+  });
 }
 
 }  // namespace magpie::sched

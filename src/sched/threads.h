@@ -4,6 +4,10 @@
 // lost: the P goes back to the idle list, its queued goroutines to the global queue, and the threads there are do
 // the work. Said once on stderr. The next try is made after a pause, so that a starved process is not kept
 // busy with failing calls.
+//
+// Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
+// runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
+// others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/event.h"
 #include "base/lock.h"
 #include "sched/m.h"
 #include "sched/wake.h"
@@ -20,17 +25,40 @@ namespace magpie::sched {
 class Threads {
  public:
   explicit Threads(int limit) : limit_(limit) {}
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
   // Makes the calling thread an M. Throws std::bad_alloc.
   M* adopt_caller();
 
-  // A new thread that starts with this P. False: there is none to be had.
+  // The maker's life.
+  void start_maker();
+  void stop_maker();
+
+  // A thread that starts with this P will be made. False: there is none to be had.
   [[nodiscard]] bool start(P* p, Searching searching);
+
+  // One that goes to sleep at once, so that there is one to hand a P to. False: there is none to be had.
+  bool start_spare();
+
+  // The maker is to look up how many procs there should be.
+  void ask_for_refresh();
+
+  // The world stops: Ps that wait for a thread do without.
+  void give_back_wanted(Runtime& rt);
 
   // Waits for all threads made by start() to end.
   void join_all();
 
+  // Calls f(m) for every M.
+  template <class F>
+  void for_each(F f) {
+    for (M* m = newest_.load(base::acquire); m != nullptr; m = m->older) f(m);
+  }
+
   int count() const { return count_.load(base::relaxed); }
+  int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
   int limit() const { return limit_.load(base::relaxed); }
   int set_limit(int limit) { return limit_.exchange(limit, base::relaxed); }
 
@@ -39,17 +67,30 @@ class Threads {
   static constexpr std::uint32_t kFirstSpinBudget = 16;
 
   std::unique_ptr<M> new_m();
+  bool make(P* p, Searching searching);
   bool may_try_now() const;
-  void complain_locked(const char* why);
+  bool is_full();
+  void complain(const char* why);
+  void publish(std::unique_ptr<M> m);
+  void serve_requests();
+  P* pop_wanted();
 
-  base::Atomic<int> count_{0};                 // atomic: changed under lock_, read by anyone
+  base::Atomic<int> count_{0};                 // atomic: read by anyone
   base::Atomic<int> limit_;                    // atomic: relaxed, a wish
   base::Atomic<std::int64_t> retry_at_ns_{0};  // atomic: relaxed, a hint
+  base::Atomic<bool> complained_{false};       // atomic: relaxed, once is enough
+  base::Atomic<M*> newest_{nullptr};           // atomic: makers release, readers acquire; Ms stay
+
+  bool has_maker_ = false;  // fixed while goroutines run
+  pthread_t maker_{};
+  base::Event asked_;
 
   base::Lock lock_;
   // guarded by lock_
-  std::vector<std::unique_ptr<M>> ms_;
-  bool complained_ = false;
+  P* wanted_ = nullptr;  // Ps that wait for a thread
+  bool spare_wanted_ = false;
+  bool refresh_wanted_ = false;
+  bool stop_ = false;
 };
 
 // The calling thread ceases to be an M.

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 
@@ -28,7 +28,8 @@ void prefetch_stack(const G* g) {
 }  // namespace
 
 bool arm(Timer& timer, std::int64_t when_ns) {
-  if (M* m = current_m()) {
+  Entry entry;
+  if (M* m = entry.m()) {
     if (m->p->timers.insert(timer, when_ns)) watch_over(*runtime, m, when_ns);
     return true;
   }
@@ -40,7 +41,8 @@ bool arm(Timer& timer, std::int64_t when_ns) {
 }
 
 TimerSet::Removal disarm(Timer& timer) {
-  if (current_m() != nullptr) return TimerSet::remove(timer);
+  Entry entry;
+  if (entry.m() != nullptr) return TimerSet::remove(timer);
   Outsider leave;
   if (leave) return TimerSet::remove(timer);
   // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.

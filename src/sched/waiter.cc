@@ -1,6 +1,7 @@
 #include "sched/waiter.h"
 
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/m.h"
 #include "sched/park.h"
 #include "sched/timers.h"
@@ -9,7 +10,7 @@ namespace magpie::sched {
 
 Waiter::Waiter() {
   M* m = current_m();
-  g_ = m != nullptr ? m->current : nullptr;
+  if (m != nullptr) g_ = m->current;
 }
 
 void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argument) {
@@ -22,6 +23,7 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
     if (commit(*this, argument)) event_.wait();
     return;
   }
+  Entry entry;
   park(
       reason,
       [](M*, G*, void* mine) {
@@ -76,8 +78,9 @@ bool Waiter::wait_until(std::int64_t deadline_ns, WaitReason reason, bool (*comm
     event_.wait();  // whoever woke it is about to set the event
     return true;
   }
+  Entry entry;
   Timed timed(*this, commit, withdraw, argument);
-  arm_and_hold(current_m(), timed, deadline_ns);
+  arm_and_hold(entry.m(), timed, deadline_ns);
   park(reason, Timed::commit_step, &timed);
   if (timed.time_was_up) return false;
   disarm_and_settle(timed);

@@ -43,7 +43,7 @@ class Waiter {
  private:
   struct Timed;
 
-  G* g_;               // null: a plain thread
+  G* g_ = nullptr;     // null: a plain thread
   base::Event event_;  // for a plain thread
 };
 

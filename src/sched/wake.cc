@@ -1,8 +1,9 @@
 #include "sched/wake.h"
 
 #include <mutex>
+#include <utility>
 
-#include "base/clock.h"
+#include "sched/bound.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -40,12 +41,13 @@ void start_thread_for(Runtime& rt, P* p, Searching searching) {
     m->wake_up.set();
     return;
   }
-  if (rt.threads.start(p, searching)) return;
+  if (!rt.threads.start(p, searching)) do_without_thread(rt, p, searching);
+}
 
-  // No thread is to be had. What is in the P's queue must not wait for one.
-  move_queue_to_global(rt, p);
+void do_without_thread(Runtime& rt, P* p, Searching searching) {
+  move_queue_to_global(rt, p);  // what is in its queue must not wait for a thread
   std::lock_guard hold(rt.idle.lock());
-  if (counted) rt.search.stop();
+  if (searching == Searching::yes) rt.search.stop();
   rt.world.take_back_locked(rt, p);
 }
 
@@ -55,13 +57,10 @@ bool sleep_until_handed_a_p(Runtime& rt, M* m) {
 }
 
 bool go_on_as_handed(Runtime& rt, M* m) {
-  m->p = m->handed;
-  m->searching = m->handed_searching;
-  m->handed = nullptr;
-  m->handed_searching = false;
-  if (m->p == nullptr) return false;
-  m->p->begin_hold(base::now_ns());
-  rt.pins.bind(m);
+  P* p = std::exchange(m->handed, nullptr);
+  m->searching = std::exchange(m->handed_searching, false);
+  if (p == nullptr) return false;
+  begin_with(rt, m, p);
   return true;
 }
 

@@ -15,6 +15,9 @@ void start_searcher(Runtime& rt, M* m);
 enum class Searching { no, yes };  // yes: already counted in Search
 void start_thread_for(Runtime& rt, P* p, Searching searching);
 
+// No thread is to be had for the P, which goes back to the idle list.
+void do_without_thread(Runtime& rt, P* p, Searching searching);
+
 // Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends.
 [[nodiscard]] bool sleep_until_handed_a_p(Runtime& rt, M* m);
 

@@ -21,7 +21,9 @@ void World::stop(Runtime& rt, M* self) {
   still_held_ = held - (self != nullptr ? 1 : 0);
   bool must_wait = still_held_ != 0;
   hold.unlock();
-  if (must_wait) stopped_.wait();
+  if (!must_wait) return;
+  rt.sysmon.hurry();  // it takes the Ps of those who do not come
+  stopped_.wait();
 }
 
 void World::take_back_locked(Runtime& rt, P* p) {
@@ -86,6 +88,12 @@ void World::end(Runtime& rt) {
     m->handed = nullptr;
     m->wake_up.set();
   }
+  rt.threads.for_each([](M* m) {
+    if (!m->waits_in_place) return;
+    m->waits_in_place = false;
+    m->handed = nullptr;
+    m->wake_up.set();
+  });
 }
 
 }  // namespace magpie::sched

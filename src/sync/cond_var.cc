@@ -22,14 +22,16 @@ namespace {
 
 struct CondSleeper : sync::Sleeper {
   CondSleeper(base::Lock& l, WaitList& waiters) : lock(l), list(waiters) {
+    Presence presence;
     lock.lock();
-    list.push(*this, Presence());
+    list.push(*this, presence);
     lock.unlock();
   }
 
   void leave_list() {
+    Presence presence;
     lock.lock();
-    list.unlink(*this, Presence());
+    list.unlink(*this, presence);
     lock.unlock();
   }
 
@@ -63,6 +65,7 @@ bool withdraw(Waiter&, void* sleeper) {
 
 // It has not parked and does not want to.
 void give_up(CondSleeper& self) {
+  sched::Entry entry;
   if (self.signal.cancel()) {
     self.leave_list();
     return;

@@ -143,16 +143,19 @@ void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& prese
 }  // namespace
 
 void lock_slowly(MutexState& mutex, LockedBy what) noexcept {
+  sched::Entry entry;
   if (spin_to_take(mutex)) return;
   (void)wait_in_line(mutex, reason_of(what), kNoDeadline);
 }
 
 bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
+  sched::Entry entry;
   return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, deadline);
 }
 
 void unlock_slowly(MutexState& mutex) noexcept {
+  sched::Entry entry;
   WaitList& list = as_list(mutex.waiters);
   while (!MutexWord::try_give_back(mutex.word)) {
     Presence presence;

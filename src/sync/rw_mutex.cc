@@ -71,6 +71,7 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
 }  // namespace
 
 void RWMutex::lock_slowly() noexcept {
+  sched::Entry entry;
   WriterSleeper self;
   const std::int64_t since_ns = base::now_ns();
   for (bool newcomer = true;; newcomer = false) {
@@ -102,6 +103,7 @@ void RWMutex::lock_slowly() noexcept {
 }
 
 void RWMutex::lock_shared_slowly() noexcept {
+  sched::Entry entry;
   as_lock(lock_).lock();
   if (RWWord::use_admission(as_counts(counts_))) {
     as_lock(lock_).unlock();
@@ -113,6 +115,7 @@ void RWMutex::lock_shared_slowly() noexcept {
 }
 
 void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
+  sched::Entry entry;
   constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
   RWCounts& counts = as_counts(counts_);
   if (RWWord::readers_of(before) == 0) fail(kNotHeld);
@@ -133,6 +136,7 @@ void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
 }
 
 void RWMutex::unlock_slowly() noexcept {
+  sched::Entry entry;
   RWCounts& counts = as_counts(counts_);
   WaitList& list = as_list(writers_);
   while (!RWWord::try_unlock(word_)) {

@@ -111,6 +111,7 @@ bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) 
   check_units(units);
   if (units == 0) return true;
   if (deadline <= base::now_ns()) return try_acquire_slowly(units);
+  sched::Entry entry;
   WaitList& list = as_list(waiters_);
   UnitSleeper self(word_, as_lock(lock_), list, units);
   for (;;) {
@@ -149,14 +150,17 @@ void Semaphore::release(std::int64_t units) {
 
 // False: all who waited have been dropped, nothing happened.
 bool Semaphore::release_and_serve(std::int64_t units) {
-  Presence presence;
-  WaitList& list = as_list(waiters_);
-  as_lock(lock_).lock();
-  bool others_wait = list.first(presence) != nullptr;
-  bool too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
-  Served served = serve(word_, list, presence);
-  as_lock(lock_).unlock();
-  served.wake_all();
+  bool others_wait, too_many;
+  {
+    Presence presence;
+    WaitList& list = as_list(waiters_);
+    as_lock(lock_).lock();
+    others_wait = list.first(presence) != nullptr;
+    too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
+    Served served = serve(word_, list, presence);
+    as_lock(lock_).unlock();
+    served.wake_all();
+  }
   if (too_many) throw_too_many();
   return others_wait;
 }

@@ -39,30 +39,34 @@ void WaitGroup::add(std::int64_t n) {
 
 // The count is about to become zero and somebody waits. False: they have all been dropped, nothing happened.
 bool WaitGroup::add_and_wake(std::int64_t n) {
-  Presence presence;
-  sync::Woken<> woken;
-  WaitList& list = as_list(waiters_);
-  as_lock(lock_).lock();
-  if (list.first(presence) == nullptr) {
-    WaitGroupWord::clear_waiters(state_);
-    as_lock(lock_).unlock();
-    return false;
-  }
-  WaitGroupWord::Added added = WaitGroupWord::add_locked(state_, n);
-  if (added == WaitGroupWord::Added::zero_with_waiters) {
-    while (sched::WaitRecord* record = list.first(presence)) {
-      list.unlink(*record);
-      woken.add(static_cast<Sleeper&>(*record));
+  WaitGroupWord::Added added;
+  {
+    Presence presence;
+    sync::Woken<> woken;
+    WaitList& list = as_list(waiters_);
+    as_lock(lock_).lock();
+    if (list.first(presence) == nullptr) {
+      WaitGroupWord::clear_waiters(state_);
+      as_lock(lock_).unlock();
+      return false;
     }
+    added = WaitGroupWord::add_locked(state_, n);
+    if (added == WaitGroupWord::Added::zero_with_waiters) {
+      while (sched::WaitRecord* record = list.first(presence)) {
+        list.unlink(*record);
+        woken.add(static_cast<Sleeper&>(*record));
+      }
+    }
+    as_lock(lock_).unlock();
+    woken.wake_all();
   }
-  as_lock(lock_).unlock();
   if (added == WaitGroupWord::Added::out_of_range) throw_out_of_range(n);
-  woken.wake_all();
   return true;
 }
 
 void WaitGroup::wait() {
   if (WaitGroupWord::is_zero(state_)) return;
+  sched::Entry entry;
   as_lock(lock_).lock();
   if (!WaitGroupWord::announce_waiter(state_)) {
     as_lock(lock_).unlock();

@@ -9,6 +9,7 @@
 #include <magpie/runtime.h>
 
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/loop.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -22,8 +23,9 @@ using namespace sched;
 namespace {
 
 bool may_run_in_place(M* m, G* g) {
-  return (g->extra == nullptr || g->extra->stack_size == 0) &&
-         stack_left(m) > m->current->stack->usable() / 2;
+  G* joiner = m->current;
+  return (g->extra == nullptr || g->extra->stack_size == 0) && !joiner->bound &&
+         stack_left(m) > joiner->stack->usable() / 2;
 }
 
 // True: it was run here.
@@ -98,7 +100,8 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->joinable = true;
   g->join.reset();
   g->claim.reset();
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr) [[unlikely]]
     return start_as_thread(task, body);
   G* homeless;
@@ -108,7 +111,8 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
 }
 
 Joined wait_for_task(TaskRef ref) {
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr) [[unlikely]]
     return wait_as_thread(ref);
   if (ref.generation != runtime->generation) [[unlikely]]
@@ -124,8 +128,11 @@ void drop_what_is_left(Task* task) noexcept {
 
 void free_joined_task(Task* task, Joined joined) noexcept {
   G* g = g_of(task);
+  if (g->extra != nullptr) [[unlikely]]
+    drop_extra(g);
+  Entry entry;
   g->state.store(GState::free, base::relaxed);
-  if (g->claim.retire()) free_record(current_m(), g);
+  if (g->claim.retire()) free_record(entry.m(), g);
   if (joined == Joined::by_outsider) [[unlikely]]
     leave_runtime();
 }

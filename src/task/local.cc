@@ -40,7 +40,8 @@ sched::GExtra::LocalValue* find_in(Values& values, std::uint64_t key) {
 
 sched::G* current_g() {
   sched::M* m = sched::current_m();
-  return m == nullptr ? nullptr : m->current;
+  if (m == nullptr) return nullptr;
+  return m->current;
 }
 
 }  // namespace

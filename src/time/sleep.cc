@@ -2,7 +2,7 @@
 
 #include <magpie/time.h>
 
-#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/park.h"
 #include "sched/timers.h"
 
@@ -40,7 +40,8 @@ void sleep_thread(DeadlineNs deadline) {
 }  // namespace
 
 void sleep_until(DeadlineNs deadline) {
-  M* m = current_m();
+  Entry entry;
+  M* m = entry.m();
   if (m == nullptr) {
     sleep_thread(deadline);
     return;

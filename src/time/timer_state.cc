@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/timers.h"
 
 namespace magpie::detail {
@@ -64,9 +66,19 @@ void TimerState::finish_and_unlock() {
   decided = true;
   lock.unlock();
   if (dies) {
-    delete this;
+    free_outside();
   } else {
     finished();
+  }
+}
+
+// Who fires is inside the runtime and must not wait for the allocator: a goroutine of its own does.
+void TimerState::free_outside() {
+  if (sched::current_m() == nullptr) return delete this;
+  try {
+    magpie::go([this] { delete this; });
+  } catch (const std::bad_alloc&) {
+    delete this;
   }
 }
 
@@ -105,6 +117,7 @@ bool TimerState::take_back_locked() {
 }
 
 bool TimerState::stop() {
+  sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
   // A value that a ticker has sent before may still be there.
   if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) return true;
   std::lock_guard hold(lock);
@@ -125,6 +138,7 @@ void TimerState::wait_until_idle() const {
 }
 
 bool TimerState::reset(DeadlineNs first, std::int64_t period) {
+  sched::Entry entry;
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   period_ns = period;
@@ -145,10 +159,12 @@ bool TimerState::reset(DeadlineNs first, std::int64_t period) {
 Chan<TimePoint> TimerState::channel() {
   if (calls()) return Chan<TimePoint>::nil();
   {
+    sched::Entry entry;
     std::lock_guard hold(lock);
     if (values != Chan<TimePoint>::nil()) return values;
   }
   Chan<TimePoint> fresh(1);
+  sched::Entry entry;
   std::lock_guard hold(lock);
   if (values == Chan<TimePoint>::nil()) {
     if (unseen_ns != 0) (void)fresh.try_send(as_time_point(unseen_ns));  // nobody waits for it yet
@@ -161,14 +177,15 @@ Chan<TimePoint> TimerState::channel() {
 void TimerState::last_handle_gone() {
   bool wanted = calls() || (values != Chan<TimePoint>::nil() && !ticks);
   if (!wanted) stop();
-  lock.lock();
-  timer::TimerWord::View where = word.view();
-  if (where.set != nullptr || (where.firing && !decided)) {
-    orphaned = true;
-    lock.unlock();  // from here on whoever fires it may free it
-    return;
+  {
+    sched::Entry entry;
+    std::lock_guard hold(lock);
+    timer::TimerWord::View where = word.view();
+    if (where.set != nullptr || (where.firing && !decided)) {
+      orphaned = true;  // once the lock is free whoever fires it may free it
+      return;
+    }
   }
-  lock.unlock();
   wait_until_idle();
   delete this;
 }

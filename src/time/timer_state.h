@@ -58,6 +58,7 @@ struct TimerState : timer::Timer {
   bool take_back_locked();
   void finish_and_unlock();
   void wait_until_idle() const;
+  void free_outside();
 };
 
 }  // namespace magpie::detail

@@ -30,7 +30,7 @@ bool TimerSet::InOrder::insert(Timer& timer, std::int64_t when_ns) {
   return true;
 }
 
-// Allocates under the lock: growth is rare, and the allocator never calls us.
+// Asks the kernel for memory under the lock: growth is rare.
 bool TimerSet::InOrder::make_room() {
   if (dead_ * 2 > capacity_) return move_to(capacity_);
   return move_to(std::max(capacity_ * 2, kSmallest));
@@ -38,8 +38,8 @@ bool TimerSet::InOrder::make_room() {
 
 // Leaves the dead behind.
 bool TimerSet::InOrder::move_to(std::uint64_t capacity) {
-  std::unique_ptr<Entry[]> old(new (std::nothrow) Entry[capacity]);
-  if (old == nullptr) return false;
+  base::PageArray<Entry> old;
+  if (!old.grow_to(capacity)) return false;
   std::swap(old, entries_);
   std::uint64_t old_mask = capacity_ - 1;
   std::uint64_t from = first_, to = end_;
@@ -82,10 +82,7 @@ void TimerSet::Heap::put(std::uint64_t place, Entry entry) {
 bool TimerSet::Heap::insert(Timer& timer, std::int64_t when_ns) {
   if (count_ == capacity_) {
     std::uint64_t capacity = std::max(capacity_ * 2, kSmallest);
-    std::unique_ptr<Entry[]> grown(new (std::nothrow) Entry[capacity]);
-    if (grown == nullptr) return false;
-    std::copy_n(entries_.get(), count_, grown.get());
-    entries_ = std::move(grown);
+    if (!entries_.grow_to(capacity)) return false;
     capacity_ = capacity;
   }
   sift_up(count_++, {when_ns, &timer});

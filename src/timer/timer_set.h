@@ -19,6 +19,7 @@
 #include <span>
 
 #include "base/atomic.h"
+#include "base/page_array.h"
 #include "base/quick_lock.h"
 #include "timer/timer.h"
 
@@ -72,7 +73,7 @@ class TimerSet {
     }
 
    private:
-    static constexpr std::uint64_t kSmallest = 16;
+    static constexpr std::uint64_t kSmallest = 256;  // a page
     static constexpr std::uint64_t kMostMoved = 8;
     static constexpr std::uint64_t kAhead = 8;
 
@@ -82,7 +83,7 @@ class TimerSet {
     bool move_to(std::uint64_t capacity);
     void trim();
 
-    std::unique_ptr<Entry[]> entries_;
+    base::PageArray<Entry> entries_;
     std::uint64_t capacity_ = 0;  // a power of two
     std::uint64_t first_ = 0, end_ = 0;
     std::uint64_t dead_ = 0;
@@ -97,7 +98,7 @@ class TimerSet {
 
    private:
     static constexpr std::uint64_t kChildren = 4;
-    static constexpr std::uint64_t kSmallest = 64;
+    static constexpr std::uint64_t kSmallest = 256;  // a page
 
     void put(std::uint64_t place, Entry entry);
     void sift_up(std::uint64_t place, Entry entry);
@@ -105,7 +106,7 @@ class TimerSet {
     void drop_dead();
     void trim();
 
-    std::unique_ptr<Entry[]> entries_;
+    base::PageArray<Entry> entries_;
     std::uint64_t capacity_ = 0;
     std::uint64_t count_ = 0;
     std::uint64_t dead_ = 0;

@@ -1,0 +1,154 @@
+#include "sched/bound.h"
+
+#include <mutex>
+#include <utility>
+
+#include "base/clock.h"
+#include "sched/current.h"
+#include "sched/find_work.h"
+#include "sched/loop.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+#include "sched/timers.h"
+#include "sched/wake.h"
+
+namespace magpie::sched {
+namespace {
+
+// It had lost its P while it ran, and has one again, or stands in a queue.
+void is_back(Runtime& rt) { rt.away.fetch_sub(1, base::seq_cst); }
+
+// Nobody holds p any more, and nothing is known to wait for it.
+void let_go(Runtime& rt, P* p) {
+  p->end_hold(base::now_ns());
+  bool queued = !p->queue.is_empty();
+  if (queued) return start_thread_for(rt, p, Searching::no);
+  {
+    std::lock_guard hold(rt.idle.lock());
+    rt.world.take_back_locked(rt, p);
+  }
+  // [search-or-sleep] [watch] As who goes to sleep: what was left to us while we had the P must be found.
+  rt.search.before_second_look();
+  if (work_is_visible(rt)) return wake_searcher(rt, nullptr);
+  std::int64_t earliest = earliest_timer_ns(rt);
+  if (earliest != kNever) watch_over(rt, nullptr, earliest);
+}
+
+// Off the list of those who wait, with a P or, when the runtime ends, without.
+bool sleep_in_place(Runtime& rt, M* m) {
+  m->wake_up.wait();
+  P* p = std::exchange(m->handed, nullptr);
+  if (p == nullptr) return false;
+  begin_with(rt, m, p);
+  return true;
+}
+
+// False: the runtime ends.
+bool get_in_place(Runtime& rt, M* m) {
+  std::lock_guard hold(rt.idle.lock());
+  if (rt.world.ending()) return false;
+  m->waits_in_place = true;
+  return true;
+}
+
+}  // namespace
+
+void begin_with(Runtime& rt, M* m, P* p) {
+  m->p = p;
+  if (m->grip.is_taken()) m->grip.has_p();
+  p->begin_hold(m, base::now_ns());
+  rt.pins.bind(m);
+  rt.sysmon.wake_if_asleep();
+}
+
+bool take_idle_p(Runtime& rt, M* m) {
+  P* p;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    p = rt.world.stopping() ? nullptr : rt.idle.pop_p_locked();
+    if (p == nullptr) return false;
+    rt.search.wake_counted();
+  }
+  begin_with(rt, m, p);
+  return true;
+}
+
+bool wait_for_p(Runtime& rt, M* m) {
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (rt.world.ending()) return false;
+    rt.idle.push_locked(m);
+  }
+  return sleep_until_handed_a_p(rt, m);
+}
+
+bool wait_in_place(Runtime& rt, M* m, Line line) {
+  m->p = nullptr;
+  if (take_idle_p(rt, m)) {
+    is_back(rt);
+    return true;
+  }
+  G* g = m->current;
+  bool was_bound = g->bound;
+  g->bound = true;
+  g->thread = m;
+  if (!get_in_place(rt, m)) {
+    g->bound = was_bound;
+    return false;
+  }
+  g->move(GState::running, GState::runnable);
+  if (line == Line::held) {
+    rt.preempted.fetch_add(1, base::relaxed);
+    rt.global.push_held(g);
+  } else {
+    rt.global.push_urgent(g);
+  }
+  is_back(rt);
+  wake_searcher(rt, nullptr);
+  bool has_p = sleep_in_place(rt, m);
+  if (line == Line::held) rt.preempted.fetch_sub(1, base::relaxed);
+  g->bound = was_bound;
+  g->state.store(GState::running, base::relaxed);
+  return has_p;
+}
+
+bool hand_p_to_thread_of(Runtime& rt, P* p, G* g) {
+  M* its = g->thread;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (!its->waits_in_place) return false;
+    its->waits_in_place = false;
+    its->handed = p;
+  }
+  its->wake_up.set();
+  return true;
+}
+
+bool pass_p_to_thread_of(Runtime& rt, M* m, G* g) {
+  P* p = std::exchange(m->p, nullptr);
+  p->end_hold(base::now_ns());
+  return hand_p_to_thread_of(rt, p, g) && wait_for_p(rt, m);
+}
+
+void park_bound(M* m, G* g, Commit commit, void* argument) {
+  Runtime& rt = *runtime;
+  g->thread = m;
+  if (!get_in_place(rt, m)) leave_for_good(m);
+  // The thread itself runs the commit step. Whoever wakes the goroutine meanwhile hands this thread another P.
+  if (!commit(m, g, argument)) {
+    g->move(GState::waiting, GState::runnable);
+    put_last(rt, m, g);
+  }
+  pay_watch(rt, m);
+  let_go(rt, std::exchange(m->p, nullptr));
+  if (!sleep_in_place(rt, m)) leave_for_good(m);
+  g->state.store(GState::running, base::relaxed);
+}
+
+void yield_bound(M* m, G* g) {
+  g->move(GState::running, GState::waiting);
+  park_bound(
+      m, g, [](M*, G*, void*) { return false; }, nullptr);
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,45 @@
+// bound.h: goroutines that stay on their thread, and threads that wait for a P.
+//
+// A goroutine is bound to its thread while a ThreadLock lives, and while it is preempted: then the whole thread sleeps
+// where it was, in a signal handler, and everything that belongs to the thread stays as it is. A bound goroutine
+// that is ready is in the queues like any other. Whoever takes it out passes its P to the goroutine's thread and sleeps in
+// its place.
+//
+//   thread of g:    waits_in_place;  g -> queue;  sleep ......................... woken: has the P, goes on with g
+//   M that meets g: takes g from the queue;  its P -> g's thread;  wakes it;  sleeps on the list of idle threads
+#pragma once
+
+#include "sched/m.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+// The M gets p: everything that comes with it.
+void begin_with(Runtime& rt, M* m, P* p);
+
+// For an M without a P: takes an idle one if there is one.
+[[nodiscard]] bool take_idle_p(Runtime& rt, M* m);
+
+// For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime ends.
+[[nodiscard]] bool wait_for_p(Runtime& rt, M* m);
+
+// For an M without a P whose goroutine is to go on here: puts it in a queue and sleeps until somebody passes a P.
+// False: the runtime ends; the M has no P.
+enum class Line { urgent, held };
+[[nodiscard]] bool wait_in_place(Runtime& rt, M* m, Line line);
+
+// m took the bound g from a queue. Returns when m has another P; false: the runtime ends.
+[[nodiscard]] bool pass_p_to_thread_of(Runtime& rt, M* m, G* g);
+
+// Hands p to the thread of a bound goroutine. The caller has p, and took g from a queue. False: the runtime ends.
+[[nodiscard]] bool hand_p_to_thread_of(Runtime& rt, P* p, G* g);
+
+// Parking and yielding of a bound goroutine: the thread gives its P up and waits in place.
+void park_bound(M* m, G* g, Commit commit, void* argument);
+void yield_bound(M* m, G* g);
+
+// Ends the calling thread's part, in the middle of a goroutine: the runtime ends, and it never goes on.
+[[noreturn]] void leave_for_good(M* m);
+
+}  // namespace magpie::sched

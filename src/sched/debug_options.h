@@ -1,0 +1,17 @@
+// debug_options.h: what the environment asks of the runtime: MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off
+#pragma once
+
+#include <cstdint>
+
+namespace magpie::sched {
+
+struct DebugOptions {
+  std::int64_t schedtrace_ns = 0;  // time between two lines; 0: none
+  bool scheddetail = false;        // a line per P, M and G too
+  bool preempt = true;
+
+  // Throws std::invalid_argument for what it does not understand.
+  static DebugOptions from_environment();
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,38 @@
+#include "sched/entry.h"
+
+#include "sched/bound.h"
+#include "sched/loop.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+// After its registers are saved: the goroutine waits for a P in the queue, and its thread is free.
+bool queue_up(M*, G* g, void*) {
+  Runtime& rt = *runtime;
+  g->state.store(GState::runnable, base::relaxed);
+  rt.global.push_urgent(g);
+  rt.away.fetch_sub(1, base::seq_cst);
+  wake_searcher(rt, nullptr);
+  return true;
+}
+
+}  // namespace
+
+M* come_in_slowly(M* m) {
+  if (m->grip.keep()) return m;
+  Runtime& rt = *runtime;
+  m->p = nullptr;
+  if (m->current->bound) {
+    if (!wait_in_place(rt, m, Line::urgent)) leave_for_good(m);
+    return m;
+  }
+  if (take_idle_p(rt, m)) {
+    rt.away.fetch_sub(1, base::seq_cst);
+    return m;
+  }
+  return leave_goroutine(m, m->current, nullptr, queue_up, nullptr);
+}
+
+}  // namespace magpie::sched

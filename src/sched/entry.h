@@ -1,0 +1,64 @@
+// entry.h: a goroutine, or a plain thread, enters the runtime and leaves it again.
+//
+// Every public function that touches a P, a queue or a lock of the runtime holds an Entry, for as long as it does. While a
+// goroutine is outside its P may be taken from it ([grip]); the next Entry gets it one, so any call into the runtime
+// may end on another thread than it began on. Entries nest: a destructor or a move constructor that the
+// runtime calls may use the runtime.
+// Inside, nothing may wait for what user code may hold, such as the locks of malloc: a thread that was preempted may hold
+// them, and every P could be stuck inside behind it. So memory is allocated and freed, and exceptions are thrown,
+// outside; what must grow inside grows by mmap.
+#pragma once
+
+#include "sched/current.h"
+#include "sched/m.h"
+
+namespace magpie::sched {
+
+// The slow half of entering: the M's P was, or is being, taken. Returns the M, with a P, on which the goroutine goes on.
+[[gnu::noinline]] M* come_in_slowly(M* m);
+
+// The goroutine that runs on m comes from user code. Returns its M.
+[[gnu::always_inline]] inline M* come_in(M* m) {
+  if (m->grip.enter()) [[likely]]
+    return m;
+  return come_in_slowly(m);
+}
+// And goes back to it.
+[[gnu::always_inline]] inline void go_out() { current_m()->grip.leave(); }
+
+class Entry {
+ public:
+  Entry() : m_(current_m()) {
+    if (m_ != nullptr) [[likely]]
+      enter();
+  }
+  ~Entry() {
+    if (entered_) go_out();
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  // The M it began on; after a switch the goroutine may be on another. Null: a plain thread.
+  M* m() const { return m_; }
+
+ private:
+  [[gnu::always_inline]] void enter() {
+    if (m_->grip.is_inside()) return;  // nested
+    entered_ = true;
+    m_ = come_in(m_);
+  }
+
+  M* m_;
+  bool entered_ = false;
+};
+
+// For user code that is called from inside: outside while it lives. The goroutine may be on another M afterwards.
+class Excursion {
+ public:
+  explicit Excursion(M* m) { m->grip.leave(); }
+  ~Excursion() { come_in(current_m()); }
+  Excursion(const Excursion&) = delete;
+  Excursion& operator=(const Excursion&) = delete;
+};
+
+}  // namespace magpie::sched

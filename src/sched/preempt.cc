@@ -1,0 +1,66 @@
+#include "sched/preempt.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/check.h"
+#include "sched/bound.h"
+#include "sched/current.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+struct sigaction before;
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  }
+}
+
+void on_stop(int signal, siginfo_t* info, void* context) {
+  M* m = current_m();
+  // relaxed: sysmon set it before it sent the signal, and both are about this thread
+  if (m == nullptr || !m->signalled.exchange(false, base::relaxed))
+    return pass_on(signal, info, context);
+  if (m->grip.is_inside() || m->current == nullptr) return;
+  int saved_errno = errno;
+  if (!m->grip.enter() && !m->grip.keep()) {
+    // False: the runtime ends. Then it runs on without a P until it enters the runtime, and ends there.
+    (void)wait_in_place(*runtime, m, Line::held);
+  }
+  m->grip.leave();
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void Preemption::install(int signal) {
+  signal_ = signal;
+  if (signal == 0) return;
+  struct sigaction action = {};
+  action.sa_sigaction = on_stop;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  if (sigaction(signal, &action, &before) != 0) signal_ = 0;
+}
+
+void Preemption::remove() {
+  if (signal_ == 0) return;
+  struct sigaction now;
+  sigaction(signal_, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_stop)
+    sigaction(signal_, &before, nullptr);
+  signal_ = 0;
+}
+
+void Preemption::stop(M* m) {
+  m->signalled.store(true, base::relaxed);
+  syscall(SYS_tgkill, getpid(), m->tid.load(base::relaxed), signal_);
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,32 @@
+// preempt.h: stops a thread that uses the CPU although its P was taken.
+//
+// The signal's handler runs on the M's signal stack and puts the whole thread to sleep there until somebody passes it a
+// P (bound.h). Registers, thread_locals, a half-done malloc, an exception in flight: all stay on their thread,
+// so any code may be stopped anywhere. Only inside the runtime it is not: there the handler returns at
+// once, for the goroutine is about to find out by itself.
+// Whoever needs a lock that a stopped thread holds sleeps in the kernel, loses its P, and so the stopped one's turn comes.
+#pragma once
+
+#include <signal.h>
+
+#include "sched/m.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+class Preemption {
+ public:
+  // Installs the handler; at the end puts back what was there. signal 0: never preempt.
+  void install(int signal);
+  void remove();
+  bool works() const { return signal_ != 0; }
+
+  // Sysmon: the M has no P and uses the CPU.
+  void stop(M* m);
+
+ private:
+  int signal_ = 0;
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,347 @@
+#include "sched/sysmon.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fence.h"
+#include "base/os.h"
+#include "sched/bound.h"
+#include "sched/find_work.h"
+#include "sched/preempt.h"
+#include "sched/procs.h"
+#include "sched/runtime.h"
+#include "sched/schedtrace.h"
+#include "sched/timers.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr std::int64_t kMicrosecond = 1'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
+
+constexpr std::int64_t kShortestGapNs = 20 * kMicrosecond;
+constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
+constexpr int kQuietLooksPerStep = 50;  // then the gap doubles with every look
+// While all Ps are held and timers are armed: a loop must not make them late.
+constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
+
+// For something urgent a goroutine is taken off the CPU after this long, else after its slice.
+constexpr std::int64_t kLeastTurnNs = 500 * kMicrosecond;
+// A goroutine that was not asleep in the kernel for this long is not blocked.
+constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
+
+// How soon, and how seldom, to look again at one that runs without a P.
+constexpr std::int64_t kFirstAwayGapNs = 50 * kMicrosecond;
+constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
+
+// Of another thread of this process: the kernel derives the clock's number from the thread's.
+std::int64_t cpu_ns_of(const M* m) {
+  constexpr int kPerThreadScheduledTime = 6;
+  auto clock = static_cast<clockid_t>(
+      (~static_cast<unsigned>(m->tid.load(base::relaxed)) << 3) | kPerThreadScheduledTime);
+  timespec used{};
+  if (clock_gettime(clock, &used) != 0) return 0;
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+}
+
+// Sysmon works for microseconds at a time and is to be on time, also when every CPU is busy. Since 6.12 the kernel
+// runs a thread that asks for shorter slices sooner when it wakes up; others refuse, which does no harm.
+void ask_for_short_slices() {
+  struct {
+    std::uint32_t size;
+    std::uint32_t policy;  // 0: as every thread
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime_ns, deadline_ns, period_ns;
+  } wish = {};
+  wish.size = sizeof wish;
+  wish.runtime_ns = 100 * kMicrosecond;
+  wish.nice = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  (void)syscall(SYS_sched_setattr, 0, &wish, 0U);
+}
+
+bool all_idle(Runtime& rt) { return rt.search.view().idle == rt.ps.count(); }
+
+std::uint64_t all_turns(Runtime& rt) {
+  std::uint64_t turns = 0;
+  for (P* p : rt.ps.in_use()) turns += p->turns();
+  return turns;
+}
+
+}  // namespace
+
+void Sysmon::start(Runtime& rt) {
+  running_ = base::os().create_thread(
+                 &thread_, nullptr,
+                 [](void* runtime_of_it) -> void* {
+                   auto& its = *static_cast<Runtime*>(runtime_of_it);
+                   its.sysmon.watch(its);
+                   return nullptr;
+                 },
+                 &rt) == 0;
+  if (!running_)
+    base::warn(
+        "no thread to look after goroutines that block or run long: they keep their processors");
+}
+
+void Sysmon::stop() {
+  if (!running_) return;
+  stop_.store(true, base::relaxed);
+  event_.set();
+  pthread_join(thread_, nullptr);
+}
+
+void Sysmon::wake() { event_.set(); }
+
+void Sysmon::watch(Runtime& rt) {
+  pthread_setname_np(pthread_self(), "magpie-sysmon");
+  prctl(PR_SET_TIMERSLACK, 1'000UL);
+  ask_for_short_slices();
+  gap_ns_ = kShortestGapNs;
+  while (!stop_.load(base::relaxed)) {
+    now_ns_ = base::now_ns();
+    bool happened = false;
+    for (P* p : rt.ps.in_use()) happened |= look_at(rt, p);
+    happened |= look_at_those_away(rt);
+    if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
+    if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
+    rt.schedtrace.print_if_due(rt, now_ns_);
+    sleep_until_next_look(rt, happened);
+  }
+}
+
+void Sysmon::sleep_until_next_look(Runtime& rt, bool something_happened) {
+  quiet_looks_ = something_happened ? 0 : quiet_looks_ + 1;
+  if (something_happened) gap_ns_ = kShortestGapNs;
+  if (quiet_looks_ > kQuietLooksPerStep) gap_ns_ = std::min(2 * gap_ns_, kLongestGapNs);
+  if (gap_ns_ == kLongestGapNs && fall_asleep(rt)) {
+    gap_ns_ = kShortestGapNs;
+    quiet_looks_ = 0;
+    return;
+  }
+  std::int64_t gap = gap_ns_;
+  std::int64_t earliest = earliest_timer_ns(rt);
+  if (earliest != kNever && rt.search.view().idle == 0) {
+    std::int64_t until_due = std::max(earliest - now_ns_, kShortestGapNs);
+    gap = std::min({gap, kLongestGapWithTimersNs, until_due});
+  }
+  for (M* m = away_; m != nullptr; m = m->away.next)
+    gap = std::min(gap, std::max(m->away.looked_ns + m->away.gap_ns - now_ns_, kShortestGapNs));
+  (void)event_.wait_until(base::now_ns() + gap);
+}
+
+// Nothing ran between two looks, and nothing can: sleeps until somebody begins with a P.
+bool Sysmon::fall_asleep(Runtime& rt) {
+  std::uint64_t turns = all_turns(rt);
+  bool still = std::exchange(turns_seen_, turns) == turns;
+  if (!still || away_ != nullptr || rt.schedtrace.is_on() || !all_idle(rt)) return false;
+  asleep_.store(true, base::seq_cst);
+  // [sysmon] After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
+  if (all_idle(rt) && !stop_.load(base::relaxed)) event_.wait();
+  asleep_.store(false, base::relaxed);
+  return true;
+}
+
+// True: something has changed since the last look, or was done.
+bool Sysmon::look_at(Runtime& rt, P* p) {
+  M* m = p->holder.load(base::acquire);
+  P::Seen& seen = p->seen;
+  std::uint64_t turns = p->turns();
+  if (m == nullptr || m != seen.holder || turns != seen.turns) {
+    bool changed = m != nullptr || seen.holder != nullptr;
+    seen = P::Seen{.holder = m, .turns = turns, .since_ns = now_ns_};
+    if (m != nullptr) seen.blocking_call = m->blocking_calls.load(base::relaxed);
+    if (m != nullptr && rt.world.stopping()) take_for_stopped_world(rt, p, m);
+    return changed;
+  }
+  if (rt.world.stopping()) {
+    take_for_stopped_world(rt, p, m);
+    return true;
+  }
+  if (m->is_in_blocking_call()) return look_at_blocking_call(rt, p, m);
+  return look_at_long_runner(rt, p, m);
+}
+
+bool Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
+  std::uint32_t call = m->blocking_calls.load(base::relaxed);
+  if (std::exchange(p->seen.blocking_call, call) != call) return true;
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return false;
+  return take(rt, p, m, Because::blocked, need);
+}
+
+bool Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
+  std::int64_t turn_ns = now_ns_ - p->seen.since_ns;
+  if (turn_ns < kLeastTurnNs) return false;
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return false;
+  P::Seen& seen = p->seen;
+  std::int64_t used = cpu_ns_of(m);
+  if (seen.cpu_ns < 0) {
+    seen.cpu_ns = used;
+    seen.cpu_at_ns = now_ns_;
+    return true;
+  }
+  std::int64_t passed = now_ns_ - seen.cpu_at_ns;
+  if (passed < kBlockedNs && need != Need::urgent) return true;
+  bool used_little = used - seen.cpu_ns < passed / 8;
+  seen.cpu_ns = used;
+  seen.cpu_at_ns = now_ns_;
+  if (used_little && passed >= kBlockedNs && is_asleep_in_kernel(m))
+    return take(rt, p, m, Because::blocked, need);
+  std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
+  bool over = need == Need::urgent || turn_ns >= slice_ns;
+  if (!over || !rt.options.preempt || !rt.preemption.works()) return false;
+  return take(rt, p, m, Because::ran_long, need);
+}
+
+Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
+  Search::View view = rt.search.view();
+  if (view.searching != 0 || view.idle != 0) return Need::none;  // those find what there is
+  if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
+  if (G* next = p->queue.next.peek()) {
+    // A record is always a G, if not always the same; a wrong guess costs one early preemption.
+    bool woken = next->state.load(base::relaxed) == GState::runnable;
+    return woken ? Need::urgent : Need::others;
+  }
+  return work_is_visible(rt) ? Need::others : Need::none;
+}
+
+// One read of a file of the kernel's; asked only of a thread that used hardly any CPU.
+bool Sysmon::is_asleep_in_kernel(M* m) const {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat",
+                static_cast<int>(m->tid.load(base::relaxed)));
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;  // no /proc: its clock said so
+  char text[128];
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) return true;
+  text[length] = '\0';
+  const char* after_name = std::strrchr(text, ')');
+  return after_name == nullptr || after_name[1] == '\0' || after_name[2] != 'R';
+}
+
+// True: done, or tried.
+bool Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
+  bool is_hog = because == Because::ran_long;
+  // Beyond the limit on preempted threads, those that were preempted before take turns.
+  G* instead = nullptr;
+  M* next = nullptr;
+  if (is_hog && rt.preempted.load(base::relaxed) >= rt.options.max_preempted) {
+    instead = rt.global.pop_held();
+    if (instead == nullptr) return true;
+  } else {
+    std::lock_guard hold(rt.idle.lock());
+    next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
+  }
+  if (instead == nullptr && next == nullptr) {
+    rt.threads.start_spare();
+    return true;
+  }
+
+  m->grip.ask();
+  bool taken = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m &&
+               m->grip.confirm();
+  if (!taken) {
+    m->grip.withdraw();
+    if (instead != nullptr) {
+      rt.global.push_held(instead);
+    } else {
+      std::lock_guard hold(rt.idle.lock());
+      if (rt.world.ending()) {
+        next->handed = nullptr;
+        next->wake_up.set();
+      } else {
+        rt.idle.push_locked(next);
+      }
+    }
+    return true;
+  }
+
+  // The P is ours.
+  rt.away.fetch_add(1, base::seq_cst);
+  note_away(m, because);
+  p->end_hold(now_ns_);
+  p->counters.handed_off.increment();
+  if (is_hog) p->counters.preempted.increment();
+  if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
+  p->seen = P::Seen{};
+  if (instead != nullptr) {
+    (void)hand_p_to_thread_of(rt, p, instead);  // false: the runtime ends
+    return true;
+  }
+  next->handed = p;
+  next->handed_searching = false;
+  next->wake_up.set();
+  return true;
+}
+
+void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
+  m->grip.ask();
+  if (!m->grip.is_outside_for_taker() || p->holder.load(base::relaxed) != m || !m->grip.confirm()) {
+    m->grip.withdraw();
+    return;
+  }
+  rt.away.fetch_add(1, base::seq_cst);
+  note_away(m, Because::blocked);
+  p->end_hold(now_ns_);
+  p->seen = P::Seen{};
+  std::lock_guard hold(rt.idle.lock());
+  rt.world.take_back_locked(rt, p);
+}
+
+void Sysmon::note_away(M* m, Because because) {
+  m->away.uses_cpu = because == Because::ran_long;
+  m->away.cpu_ns = cpu_ns_of(m);
+  m->away.looked_ns = now_ns_;
+  m->away.gap_ns = kFirstAwayGapNs;
+  if (std::exchange(m->away.listed, true)) return;
+  m->away.next = std::exchange(away_, m);
+}
+
+bool Sysmon::look_at_those_away(Runtime& rt) {
+  for (M** link = &away_; *link != nullptr;) {
+    M* m = *link;
+    if (!m->grip.is_taken()) {
+      m->away.listed = false;
+      *link = m->away.next;
+      continue;
+    }
+    if (now_ns_ - m->away.looked_ns >= m->away.gap_ns) look_at_away(rt, m);
+    link = &m->away.next;
+  }
+  return false;
+}
+
+// It runs without a P. If it uses the CPU it has to wait for its turn like everybody.
+void Sysmon::look_at_away(Runtime& rt, M* m) {
+  M::Away& away = m->away;
+  std::int64_t used = cpu_ns_of(m);
+  std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
+  bool used_much = used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
+  bool busy = std::exchange(away.uses_cpu, false) || used_much;
+  bool declared = m->is_in_blocking_call();
+  if (busy && !declared && !m->grip.is_inside() && rt.options.preempt) {
+    away.gap_ns = kMillisecond;
+    rt.preemption.stop(m);
+  } else {
+    away.gap_ns = std::min(2 * away.gap_ns, kLongestAwayGapNs);
+  }
+}
+
+}  // namespace magpie::sched
