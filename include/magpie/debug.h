@@ -29,9 +29,9 @@ struct ProcStats {
   std::uint64_t spins = 0;           // searches while counted as spinning
   std::uint64_t claims = 0;          // goroutines run in place by join()
   std::uint64_t timers_fired = 0;    // by its thread, also those of other Ps
-  std::uint64_t handoffs = 0;        // times it was taken from a goroutine that blocked, or ran too long
-  std::uint64_t preemptions = 0;     // those that ran too long
-  std::int64_t busy_ns = 0;          // time held by a thread that was not idle
+  std::uint64_t handoffs = 0;  // times it was taken from a goroutine that blocked, or ran too long
+  std::uint64_t preemptions = 0;  // those that ran too long
+  std::int64_t busy_ns = 0;       // time held by a thread that was not idle
 };
 
 struct Stats {
@@ -44,7 +44,7 @@ struct Stats {
   int spinning_threads = 0;
   int goroutines_away = 0;    // run, or block, without a P
   int preempted_threads = 0;  // sleep in the middle of a goroutine that waits for its turn
-  std::size_t timers = 0;  // armed
+  std::size_t timers = 0;     // armed
   std::size_t goroutines = 0;
   std::size_t fresh = 0;  // started, has not run yet: has no stack
   std::size_t runnable = 0;

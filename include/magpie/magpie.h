@@ -1,6 +1,7 @@
 // magpie.h: the whole core.
 #pragma once
 
+#include <magpie/blocking.h>
 #include <magpie/chan.h>
 #include <magpie/context.h>
 #include <magpie/debug.h>

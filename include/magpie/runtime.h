@@ -36,8 +36,9 @@ struct Options {
   // Without preempt (or with MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
-  int preempt_signal = 0;    // 0: SIGURG
-  int max_preempted = 100;   // threads stopped at a time; beyond it, those that were stopped before take turns
+  int preempt_signal = 0;  // 0: SIGURG
+  int max_preempted =
+      100;  // threads stopped at a time; beyond it, those that were stopped before take turns
 
   // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
   bool pin = false;
@@ -112,7 +113,7 @@ int num_cpu();
 // Goroutines that have been started and have not ended.
 std::size_t num_goroutines();
 
-// OS threads that the runtime has now.
+// OS threads that the runtime has now to run goroutines. Two more look after them.
 int num_threads();
 
 // Changes the limit on threads; returns the old one. Threads above a lower limit stay.

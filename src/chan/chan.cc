@@ -212,7 +212,8 @@ ChanResult try_receive(ChanCore* core, void* slot) {
 
 void close(ChanCore* core) {
   if (core == nullptr) throw std::logic_error("magpie: close() of the nil channel");
-  if (!close_and_wake(*channel_of(core))) throw ClosedChannel("magpie: close() of a closed channel");
+  if (!close_and_wake(*channel_of(core)))
+    throw ClosedChannel("magpie: close() of a closed channel");
 }
 
 std::size_t size(const ChanCore* core) noexcept {

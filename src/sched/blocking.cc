@@ -36,7 +36,8 @@ namespace {
 BlockingCall::~BlockingCall() {
   if (!outermost_) return;
   M* m = current_m();
-  if (m->is_in_blocking_call()) m->end_blocking_call();  // else it was on another thread when it began
+  if (m->is_in_blocking_call())
+    m->end_blocking_call();  // else it was on another thread when it began
   if (m->grip.is_taken()) [[unlikely]]
     come_back_without_p();
 }
@@ -58,7 +59,7 @@ ThreadLock::ThreadLock() noexcept {
 ThreadLock::~ThreadLock() {
   Entry entry;
   M* m = entry.m();
-  if (m == nullptr || --m->thread_locks != 0) return;
+  if (m == nullptr || m->thread_locks == 0 || --m->thread_locks != 0) return;
   m->current->bound = false;
 }
 

@@ -53,6 +53,16 @@ bool get_in_place(Runtime& rt, M* m) {
 
 }  // namespace
 
+// Without a P the M's loop leaves for the thread, see loop().
+void end_bound(M* m) {
+  m->thread_locks = 0;
+  bool called_run = m->older == nullptr;
+  if (called_run) return;
+  m->is_over = true;
+  runtime->threads.note_ended();
+  let_go(*runtime, std::exchange(m->p, nullptr));
+}
+
 void begin_with(Runtime& rt, M* m, P* p) {
   m->p = p;
   if (m->grip.is_taken()) m->grip.has_p();
@@ -74,6 +84,7 @@ bool take_idle_p(Runtime& rt, M* m) {
 }
 
 bool wait_for_p(Runtime& rt, M* m) {
+  if (m->is_over) return false;
   {
     std::lock_guard hold(rt.idle.lock());
     if (rt.world.ending()) return false;

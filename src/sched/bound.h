@@ -21,7 +21,7 @@ void begin_with(Runtime& rt, M* m, P* p);
 // For an M without a P: takes an idle one if there is one.
 [[nodiscard]] bool take_idle_p(Runtime& rt, M* m);
 
-// For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime ends.
+// For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime, or the thread, ends.
 [[nodiscard]] bool wait_for_p(Runtime& rt, M* m);
 
 // For an M without a P whose goroutine is to go on here: puts it in a queue and sleeps until somebody passes a P.
@@ -38,6 +38,9 @@ enum class Line { urgent, held };
 // Parking and yielding of a bound goroutine: the thread gives its P up and waits in place.
 void park_bound(M* m, G* g, Commit commit, void* argument);
 void yield_bound(M* m, G* g);
+
+// A goroutine that was bound has ended, and with it its thread, unless that is the one that called run().
+void end_bound(M* m);
 
 // Ends the calling thread's part, in the middle of a goroutine: the runtime ends, and it never goes on.
 [[noreturn]] void leave_for_good(M* m);

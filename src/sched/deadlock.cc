@@ -50,12 +50,13 @@ void print_goroutines(Runtime& rt) {
 bool may_be_deadlock(Runtime& rt) {
   Search::View view = rt.search.view();
   return rt.options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
-         view.idle == rt.ps.count() && rt.away.load(base::seq_cst) == 0 && rt.global.empty() && earliest_timer_ns(rt) == kNever &&
-         !outsiders_came();
+         view.idle == rt.ps.count() && rt.away.load(base::seq_cst) == 0 && rt.global.empty() &&
+         earliest_timer_ns(rt) == kNever && !outsiders_came();
 }
 
-bool has_other_threads(Runtime& rt) { return count_process_threads() !=
-         rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers(); }
+bool has_other_threads(Runtime& rt) {
+  return count_process_threads() != rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers();
+}
 
 void report_deadlock(Runtime& rt) {
   if (rt.deadlock_reported.exchange(true, base::relaxed)) return;

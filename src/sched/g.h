@@ -64,7 +64,7 @@ struct alignas(base::kCacheLine) G {
   base::Atomic<GState> state{GState::free};
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 
-  bool joinable = false;  // fixed while started
+  bool joinable = false;              // fixed while started
   base::Relaxed<bool> bound = false;  // written by its owner: it stays on its thread, see bound.h
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];

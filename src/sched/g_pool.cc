@@ -42,8 +42,9 @@ void GPool::add_slab_locked() {
                                        : std::min(last_slab().mapped_bytes * 4, kLargestSlabBytes);
   std::size_t room = GlobalQueue::bytes_of_room(bytes / sizeof(G));
   std::size_t capacity = (bytes - room) / sizeof(G);
-  bool has_room = (slabs_.capacity() > slab_count_ || slabs_.grow_to(2 * slab_count_ + kFirstSlabs)) &&
-                  (free_.capacity() >= records_ + capacity || free_.grow_to(2 * (records_ + capacity)));
+  bool has_room =
+      (slabs_.capacity() > slab_count_ || slabs_.grow_to(2 * slab_count_ + kFirstSlabs)) &&
+      (free_.capacity() >= records_ + capacity || free_.grow_to(2 * (records_ + capacity)));
   if (!has_room) throw std::bad_alloc();
   void* mapping = base::os().map(nullptr, bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

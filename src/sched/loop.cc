@@ -223,6 +223,9 @@ M* finish_joinable(M* m, G* g) {
 }
 
 M* finish(M* m, G* g) {
+  bool was_bound = g->bound;
+  if (was_bound) [[unlikely]]
+    g->bound = false;
   if (g->joinable) {
     m = finish_joinable(m, g);
   } else {
@@ -230,6 +233,8 @@ M* finish(M* m, G* g) {
     free_record(m, g);
   }
   m->p->counters.ended.increment();
+  if (was_bound) [[unlikely]]
+    end_bound(m);
   return m;
 }
 
@@ -282,7 +287,8 @@ void loop(M* m) {
       continue;
     }
     m = call_fresh(m, g);
-    if (!m->loop_stack->pooled) move_loop_to(m, std::exchange(m->spare, nullptr));
+    if (!m->loop_stack->pooled && m->p != nullptr)
+      move_loop_to(m, std::exchange(m->spare, nullptr));
   }
 }
 
@@ -365,6 +371,11 @@ void run_in_place(M* m, G* child) {
   m = come_back();
 
   child->stack = nullptr;
+  if (child->bound)
+      [[unlikely]] {  // it ended with a ThreadLock: the thread is its joiner's too, and stays
+    child->bound = false;
+    m->thread_locks = 0;
+  }
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;
   p->counters.ended.increment();

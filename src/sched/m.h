@@ -29,16 +29,17 @@ struct M {
   Grip grip;  // [grip]
 
   // thread only
-  P* p = nullptr;                      // null: none held; outside the runtime: it may have been taken
+  P* p = nullptr;  // null: none held; outside the runtime: it may have been taken
   base::Relaxed<G*> current = nullptr;  // null: the loop runs
-  stack::Stack* loop_stack = nullptr;  // the loop's, while it runs
+  stack::Stack* loop_stack = nullptr;   // the loop's, while it runs
   stack::Stack* spare = nullptr;
-  G* start_with = nullptr;        // for the loop on the spare: run this first
+  G* start_with = nullptr;                // for the loop on the spare: run this first
   base::Relaxed<bool> searching = false;  // counted in Search
-  std::uint32_t spin_budget = 0;  // rounds to search before sleeping; learns
+  std::uint32_t spin_budget = 0;          // rounds to search before sleeping; learns
   std::int64_t watch_owed_ns =
-      timer::kNever;  // [watch] a timer armed while parking: the armer's part is still to do
+      timer::kNever;     // [watch] a timer armed while parking: the armer's part is still to do
   int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
+  bool is_over = false;  // that one ended with a ThreadLock: so does the thread
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -77,13 +78,14 @@ struct M {
   void add_to_calls() {
     blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
   }
-  base::Atomic<bool> signalled{false};  // atomic: sysmon sent the signal that stops it, see preempt.h
+  base::Atomic<bool> signalled{
+      false};  // atomic: sysmon sent the signal that stops it, see preempt.h
 
   // sysmon only: an M whose P it took
   struct Away {
     M* next = nullptr;
     bool listed = false;
-    bool uses_cpu = false;  // that is why its P was taken
+    bool uses_cpu = false;    // that is why its P was taken
     std::int64_t cpu_ns = 0;  // what the thread had used up at the last look
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look

@@ -63,12 +63,13 @@ struct alignas(base::kCacheLine) P {
     std::uint64_t turns = 0;
     std::int64_t since_ns = 0;  // when that was first seen
     std::uint32_t blocking_call = 0;
-    std::int64_t cpu_ns = -1;   // of the holder's thread; -1: not looked at
+    std::int64_t cpu_ns = -1;  // of the holder's thread; -1: not looked at
     std::int64_t cpu_at_ns = 0;
   } seen;
 
-  base::Atomic<PState> state{PState::unused};   // atomic: the holder writes, stats read
-  base::Atomic<M*> holder{nullptr};             // atomic: the holder writes, sysmon reads; null: nobody, or on its way
+  base::Atomic<PState> state{PState::unused};  // atomic: the holder writes, stats read
+  base::Atomic<M*> holder{
+      nullptr};  // atomic: the holder writes, sysmon reads; null: nobody, or on its way
   base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same; 0: nobody has begun to hold it
   base::Atomic<bool> waking{
       false};  // atomic: the holder writes, thieves read: it starts a thread and goes on soon

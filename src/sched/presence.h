@@ -21,9 +21,7 @@ class Presence {
   Presence& operator=(const Presence&) = delete;
 
   // The run() whose goroutines are there while this lives. 0: none is.
-  std::uint64_t generation() const {
-    return m() != nullptr || entered_ ? runtime->generation : 0;
-  }
+  std::uint64_t generation() const { return m() != nullptr || entered_ ? runtime->generation : 0; }
 
   M* m() const { return entry_.m(); }  // null: a plain thread
 

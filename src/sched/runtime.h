@@ -13,8 +13,8 @@
 #include "sched/pin.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
-#include "sched/search.h"
 #include "sched/schedtrace.h"
+#include "sched/search.h"
 #include "sched/stack_shortage.h"
 #include "sched/sysmon.h"
 #include "sched/threads.h"
@@ -54,7 +54,8 @@ struct Runtime {
 
   // atomic: goroutines that run without a P, or are about to queue for one; seq_cst, for the detection of deadlocks
   base::Atomic<int> away{0};
-  base::Atomic<int> preempted{0};  // atomic: threads that wait in the handler; relaxed, against a limit
+  base::Atomic<int> preempted{
+      0};  // atomic: threads that wait in the handler; relaxed, against a limit
 
   // atomic: next block of goroutine ids; relaxed, only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};

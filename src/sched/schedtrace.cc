@@ -131,11 +131,13 @@ void print_counters(Runtime& rt, Writer& out) {
 
 void print_p(Runtime& rt, const P& p, Writer& out) {
   M* holder = p.holder.load(base::acquire);
-  out.add("  P%d: status=%d schedtick=%llu syscalltick=%llu m=%s runqsize=%zu gfreecnt=%zu timerslen=%zu",
-          p.index, status_of(p.state.load(base::relaxed)), Number{p.counters.ticks.read()},
-          Number{p.counters.handed_off.read()},
-          OrNil(holder != nullptr, holder != nullptr ? number_of(rt, holder) : 0).text,
-          p.queue.size(), std::size_t{0}, p.timers.size());
+  out.add(
+      "  P%d: status=%d schedtick=%llu syscalltick=%llu m=%s runqsize=%zu gfreecnt=%zu "
+      "timerslen=%zu",
+      p.index, status_of(p.state.load(base::relaxed)), Number{p.counters.ticks.read()},
+      Number{p.counters.handed_off.read()},
+      OrNil(holder != nullptr, holder != nullptr ? number_of(rt, holder) : 0).text, p.queue.size(),
+      std::size_t{0}, p.timers.size());
   out.add(" runnext=%s steal=%llu preempt=%llu\n", yes_no(p.queue.next.peek() != nullptr),
           Number{p.counters.steals_succeeded.read()}, Number{p.counters.preempted.read()});
 }
@@ -147,21 +149,23 @@ void print_m(Runtime& rt, M* m, Writer& out) {
   }
   bool in_call = m->is_in_blocking_call();
   G* running = m->current;
-  out.add("  M%llu: p=%s curg=%s mallocing=0 throwing=0 preemptoff= locks=0 dying=0 spinning=%s blocked=%s",
-          Number{number_of(rt, m)},
-          OrNil(held != nullptr, held != nullptr ? static_cast<std::uint64_t>(held->index) : 0).text,
-          OrNil(running != nullptr, running != nullptr ? running->id : 0).text, yes_no(m->searching),
-          yes_no(held == nullptr && !m->grip.is_taken()));
+  out.add(
+      "  M%llu: p=%s curg=%s mallocing=0 throwing=0 preemptoff= locks=0 dying=0 spinning=%s "
+      "blocked=%s",
+      Number{number_of(rt, m)},
+      OrNil(held != nullptr, held != nullptr ? static_cast<std::uint64_t>(held->index) : 0).text,
+      OrNil(running != nullptr, running != nullptr ? running->id : 0).text, yes_no(m->searching),
+      yes_no(held == nullptr && !m->grip.is_taken()));
   bool locked = running != nullptr && running->bound;
-  out.add(" lockedg=%s away=%s blocking=%s tid=%d\n", OrNil(locked, locked ? running->id : 0).text, yes_no(m->grip.is_taken()), yes_no(in_call),
+  out.add(" lockedg=%s away=%s blocking=%s tid=%d\n", OrNil(locked, locked ? running->id : 0).text,
+          yes_no(m->grip.is_taken()), yes_no(in_call),
           static_cast<int>(m->tid.load(base::relaxed)));
 }
 
 void print_g(Runtime& rt, const G& g, Writer& out) {
   GState state = g.state.load(base::relaxed);
   if (state == GState::free) return;
-  const char* reason =
-      state == GState::waiting ? text(g.wait_reason.load(base::relaxed)) : "";
+  const char* reason = state == GState::waiting ? text(g.wait_reason.load(base::relaxed)) : "";
   M* its = nullptr;
   if (state == GState::running) {
     rt.threads.for_each([&](M* m) {
@@ -169,8 +173,8 @@ void print_g(Runtime& rt, const G& g, Writer& out) {
     });
   }
   OrNil m(its != nullptr, its != nullptr ? number_of(rt, its) : 0);
-  out.add("  G%llu: status=%d(%s) m=%s lockedm=%s\n", Number{g.id}, status_of(state), reason, m.text,
-          g.bound ? m.text : "nil");
+  out.add("  G%llu: status=%d(%s) m=%s lockedm=%s\n", Number{g.id}, status_of(state), reason,
+          m.text, g.bound ? m.text : "nil");
 }
 
 }  // namespace
@@ -185,12 +189,15 @@ void Schedtrace::print_if_due(Runtime& rt, std::int64_t now_ns) {
 void Schedtrace::print(Runtime& rt, std::int64_t since_start_ns) const {
   Writer out;
   Search::View view = rt.search.view();
-  out.add("SCHED %lldms: gomaxprocs=%u idleprocs=%u threads=%d spinningthreads=%u needspinning=0 idlethreads=%d runqueue=%zu",
-          static_cast<long long>(since_start_ns / 1'000'000), rt.ps.count(), view.idle,
-          rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers(), view.searching,
-          rt.idle.sleeping_threads(), rt.global.size());
+  out.add(
+      "SCHED %lldms: gomaxprocs=%u idleprocs=%u threads=%d spinningthreads=%u needspinning=0 "
+      "idlethreads=%d runqueue=%zu",
+      static_cast<long long>(since_start_ns / 1'000'000), rt.ps.count(), view.idle,
+      rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers(), view.searching,
+      rt.idle.sleeping_threads(), rt.global.size());
   if (detail_) {
-    out.add(" gcwaiting=%s nmidlelocked=0 stopwait=0 sysmonwait=false", yes_no(rt.world.stopping()));
+    out.add(" gcwaiting=%s nmidlelocked=0 stopwait=0 sysmonwait=false",
+            yes_no(rt.world.stopping()));
     print_counters(rt, out);
     out.add("\n");
     for (P* p : rt.ps.in_use()) print_p(rt, *p, out);

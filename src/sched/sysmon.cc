@@ -49,8 +49,8 @@ constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
 // Of another thread of this process: the kernel derives the clock's number from the thread's.
 std::int64_t cpu_ns_of(const M* m) {
   constexpr int kPerThreadScheduledTime = 6;
-  auto clock = static_cast<clockid_t>(
-      (~static_cast<unsigned>(m->tid.load(base::relaxed)) << 3) | kPerThreadScheduledTime);
+  auto clock = static_cast<clockid_t>((~static_cast<unsigned>(m->tid.load(base::relaxed)) << 3) |
+                                      kPerThreadScheduledTime);
   timespec used{};
   if (clock_gettime(clock, &used) != 0) return 0;
   return used.tv_sec * 1'000'000'000 + used.tv_nsec;
@@ -74,6 +74,15 @@ void ask_for_short_slices() {
 }
 
 bool all_idle(Runtime& rt) { return rt.search.view().idle == rt.ps.count(); }
+
+// [grip] What an M outside holds does not change meanwhile.
+bool take_from(M* m, const P* p) {
+  if (!m->grip.ask()) return false;
+  bool holds_it = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m;
+  if (holds_it && m->grip.confirm()) return true;
+  m->grip.withdraw();
+  return false;
+}
 
 std::uint64_t all_turns(Runtime& rt) {
   std::uint64_t turns = 0;
@@ -254,11 +263,7 @@ bool Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
     return true;
   }
 
-  m->grip.ask();
-  bool taken = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m &&
-               m->grip.confirm();
-  if (!taken) {
-    m->grip.withdraw();
+  if (!take_from(m, p)) {
     if (instead != nullptr) {
       rt.global.push_held(instead);
     } else {
@@ -292,11 +297,7 @@ bool Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
 }
 
 void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
-  m->grip.ask();
-  if (!m->grip.is_outside_for_taker() || p->holder.load(base::relaxed) != m || !m->grip.confirm()) {
-    m->grip.withdraw();
-    return;
-  }
+  if (!take_from(m, p)) return;
   rt.away.fetch_add(1, base::seq_cst);
   note_away(m, Because::blocked);
   p->end_hold(now_ns_);
@@ -333,7 +334,8 @@ void Sysmon::look_at_away(Runtime& rt, M* m) {
   M::Away& away = m->away;
   std::int64_t used = cpu_ns_of(m);
   std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
-  bool used_much = used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
+  bool used_much =
+      used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
   bool busy = std::exchange(away.uses_cpu, false) || used_much;
   bool declared = m->is_in_blocking_call();
   if (busy && !declared && !m->grip.is_inside() && rt.options.preempt) {

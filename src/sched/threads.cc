@@ -99,8 +99,7 @@ bool Threads::make(P* p, Searching searching) {
     made->spare->next = nullptr;
     runtime->stacks.give(std::exchange(made->spare, nullptr));
     made->never_ran = true;
-    std::lock_guard hold(lock_);
-    count_.store(count() - 1, base::relaxed);
+    note_ended();
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   }
@@ -192,6 +191,11 @@ void Threads::serve_requests() {
   }
 }
 
+void Threads::note_ended() {
+  std::lock_guard hold(lock_);
+  count_.store(count() - 1, base::relaxed);
+}
+
 bool Threads::is_full() {
   if (count() < limit()) return false;
   complain("the limit on threads (Options::max_threads) is reached");
@@ -219,7 +223,8 @@ void Threads::join_all() {
     until.tv_sec += kPatienceSeconds;
     if (pthread_timedjoin_np(m->thread, nullptr, &until) == 0) return;
     base::warn(
-        "main has returned; run() waits for a goroutine that runs without calling the runtime, or is in "
+        "main has returned; run() waits for a goroutine that runs without calling the runtime, or "
+        "is in "
         "blocking(), on thread %d",
         static_cast<int>(m->tid.load(base::relaxed)));
     pthread_join(m->thread, nullptr);

@@ -57,6 +57,9 @@ class Threads {
     for (M* m = newest_.load(base::acquire); m != nullptr; m = m->older) f(m);
   }
 
+  // The calling thread is about to end before the runtime does.
+  void note_ended();
+
   int count() const { return count_.load(base::relaxed); }
   int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
   int limit() const { return limit_.load(base::relaxed); }

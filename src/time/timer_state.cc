@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/timers.h"
 
@@ -53,7 +52,7 @@ void TimerState::fire_locked() {
     again = next_tick(when_ns, period_ns, now);
   }
   if (again == kNoDeadline) {
-    finish_and_unlock();
+    if (finish_and_unlock()) free_outside();
     return;
   }
   // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
@@ -61,20 +60,17 @@ void TimerState::fire_locked() {
   lock.unlock();
 }
 
-void TimerState::finish_and_unlock() {
+// True: nobody else knows it, the caller frees it.
+bool TimerState::finish_and_unlock() {
   bool dies = orphaned;
   decided = true;
   lock.unlock();
-  if (dies) {
-    free_outside();
-  } else {
-    finished();
-  }
+  if (!dies) finished();
+  return dies;
 }
 
 // Who fires is inside the runtime and must not wait for the allocator: a goroutine of its own does.
 void TimerState::free_outside() {
-  if (sched::current_m() == nullptr) return delete this;
   try {
     magpie::go([this] { delete this; });
   } catch (const std::bad_alloc&) {
@@ -86,7 +82,7 @@ void TimerState::free_outside() {
 void TimerState::drop_state(timer::Timer& timer) {
   auto& self = static_cast<TimerState&>(timer);
   self.lock.lock();
-  self.finish_and_unlock();
+  if (self.finish_and_unlock()) delete &self;
 }
 
 // False: no memory now.
@@ -116,16 +112,21 @@ bool TimerState::take_back_locked() {
   return values.try_recv().has_value();
 }
 
+// Somebody is about to fire it and waits for the lock. True: it would have fired, now or later.
+bool TimerState::fire_instead_at(DeadlineNs when) {
+  bool was_active = !cancelled || fire_instead_ns != kNoDeadline;
+  cancelled = true;
+  fire_instead_ns = when;
+  return was_active;
+}
+
 bool TimerState::stop() {
   sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
   // A value that a ticker has sent before may still be there.
   if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) return true;
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
-  if (where == TimerSet::Removal::firing && !decided) {
-    fire_instead_ns = kNoDeadline;
-    return !std::exchange(cancelled, true);
-  }
+  if (where == TimerSet::Removal::firing && !decided) return fire_instead_at(kNoDeadline);
   bool unreceived = take_back_locked();
   return where == TimerSet::Removal::removed || unreceived;
 }
@@ -142,12 +143,7 @@ bool TimerState::reset(DeadlineNs first, std::int64_t period) {
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   period_ns = period;
-  if (where == TimerSet::Removal::firing && !decided) {
-    bool was_active = !cancelled || fire_instead_ns != kNoDeadline;
-    cancelled = true;
-    fire_instead_ns = first;
-    return was_active;
-  }
+  if (where == TimerSet::Removal::firing && !decided) return fire_instead_at(first);
   if (where == TimerSet::Removal::firing) wait_until_idle();  // some instructions
   bool unreceived = take_back_locked();
   decided = false;

@@ -56,7 +56,8 @@ struct TimerState : timer::Timer {
   void fire_locked();
   bool deliver_locked(std::int64_t now_ns);
   bool take_back_locked();
-  void finish_and_unlock();
+  bool fire_instead_at(DeadlineNs when);
+  [[nodiscard]] bool finish_and_unlock();
   void wait_until_idle() const;
   void free_outside();
 };

@@ -1,0 +1,220 @@
+// blocking_test.cc: a goroutine that blocks its thread does not keep others from running, declared or not.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/os_faults.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+// A pipe that a goroutine reads from with the bare system call.
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void block_until_written() {
+    char byte;
+    EXPECT_EQ(::read(ends_[0], &byte, 1), 1);
+  }
+  void write_one() { EXPECT_EQ(::write(ends_[1], "x", 1), 1); }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+RT_TEST(Blocking, ReturnsWhatTheFunctionReturns) {
+  EXPECT_EQ(blocking([] { return 7; }), 7);
+  int value = 0;
+  int& same = blocking([&]() -> int& { return value; });
+  EXPECT_EQ(&same, &value);
+  blocking([&] { value = 3; });
+  EXPECT_EQ(value, 3);
+  EXPECT_EQ(*blocking([] { return std::make_unique<int>(5); }), 5);
+}
+
+RT_TEST(Blocking, LetsExceptionsThrough) {
+  EXPECT_THROW(blocking([] { throw std::runtime_error("no"); }), std::runtime_error);
+  EXPECT_EQ(blocking([] { return 1; }), 1);
+}
+
+TEST(Blocking, OnAPlainThreadItJustCalls) {
+  EXPECT_EQ(blocking([] { return 2; }), 2);
+}
+
+RT_TEST(Blocking, OthersGoOnMeanwhile) {
+  Pipe gate;
+  WaitGroup group;
+  std::atomic<int> through{0};
+  // As many as block every P; only one that runs beside them lets them go.
+  const int blocked = 2 * procs();
+  for (int i = 0; i < blocked; ++i) {
+    group.go([&] {
+      blocking([&] { gate.block_until_written(); });
+      ++through;
+    });
+  }
+  for (int i = 0; i < blocked; ++i) group.go([&] { gate.write_one(); });
+  group.wait();
+  EXPECT_EQ(through.load(), blocked);
+}
+
+RT_TEST(Blocking, UndeclaredItWorksToo) {
+  Pipe gate;
+  WaitGroup group;
+  const int blocked = 2 * procs();
+  for (int i = 0; i < blocked; ++i) group.go([&] { gate.block_until_written(); });
+  for (int i = 0; i < blocked; ++i) group.go([&] { gate.write_one(); });
+  group.wait();
+}
+
+RT_TEST(Blocking, AStdMutexAndItsConditionMayBeUsedBetweenGoroutines) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int turn = 0;
+  WaitGroup group;
+  constexpr int kPlayers = 4, kRounds = 5;
+  for (int i = 0; i < kPlayers; ++i) {
+    group.go([&, i] {
+      for (int k = 0; k < kRounds; ++k) {
+        std::unique_lock hold(mutex);
+        changed.wait(hold, [&] { return turn % kPlayers == i; });
+        ++turn;
+        changed.notify_all();
+      }
+    });
+  }
+  group.wait();
+  EXPECT_EQ(turn, kPlayers * kRounds);
+}
+
+RT_TEST(Blocking, TheRuntimeMayBeUsedInside) {
+  Chan<int> values;
+  WaitGroup group;
+  for (int i = 0; i < 10; ++i) {
+    group.go([&, i] {
+      blocking([&] {
+        usleep(100);
+        values.send(i);
+        usleep(100);
+      });
+    });
+  }
+  int sum = 0;
+  for (int i = 0; i < 10; ++i) sum += *values.recv();
+  group.wait();
+  EXPECT_EQ(sum, 45);
+}
+
+RT_TEST(Blocking, Nests) {
+  EXPECT_EQ(blocking([] { return blocking([] { return 4; }) + 1; }), 5);
+  WaitGroup group;
+  for (int i = 0; i < 8; ++i) {
+    group.go([] {
+      blocking([] {
+        usleep(200);
+        blocking([] { usleep(200); });
+        usleep(200);
+      });
+      yield();
+    });
+  }
+  group.wait();
+}
+
+RT_TEST(Blocking, ManyTimesByMany) {
+  std::atomic<int> calls{0};
+  WaitGroup group;
+  for (int i = 0; i < 20; ++i) {
+    group.go([&] {
+      for (int k = 0; k < 20; ++k) {
+        blocking([] { usleep(50); });
+        ++calls;
+        if (k % 5 == 0) yield();
+      }
+    });
+  }
+  group.wait();
+  EXPECT_EQ(calls.load(), 400);
+}
+
+TEST(Blocking, IsNoDeadlock) {
+  // Every P idle, every other goroutine asleep: but one thread is out there and will come back.
+  run(Options{.procs = 2}, [] {
+    Chan<int> done;
+    go([&] {
+      blocking([] { usleep(50'000); });
+      done.send(1);
+    });
+    go([&] {
+      usleep(50'000);
+      done.send(2);
+    });
+    EXPECT_EQ(*done.recv() + *done.recv(), 3);
+  });
+}
+
+TEST(Blocking, WithoutMoreThreadsEverythingFinishesLater) {
+  run(Options{.procs = 2, .max_threads = 2}, [] {
+    WaitGroup group;
+    std::atomic<int> done{0};
+    for (int i = 0; i < 8; ++i) {
+      group.go([&] {
+        blocking([] { usleep(2000); });
+        ++done;
+      });
+    }
+    group.wait();
+    EXPECT_EQ(done.load(), 8);
+    EXPECT_LE(num_threads(), 2);
+  });
+}
+
+TEST(Blocking, WithThreadsRefusedEverythingFinishesLater) {
+  support::ThreadFaults refuse(3);  // but for each third
+  run(Options{.procs = 2}, [] {
+    WaitGroup group;
+    std::atomic<int> done{0};
+    for (int i = 0; i < 8; ++i) {
+      group.go([&] {
+        blocking([] { usleep(2000); });
+        ++done;
+      });
+    }
+    group.wait();
+    EXPECT_EQ(done.load(), 8);
+  });
+}
+
+TEST(Blocking, ThreadsAreUsedAgain) {
+  run(Options{.procs = 2}, [] {
+    auto round = [] {
+      WaitGroup group;
+      for (int i = 0; i < 8; ++i) group.go([] { blocking([] { usleep(3000); }); });
+      group.wait();
+    };
+    for (int i = 0; i < 20; ++i) round();
+    EXPECT_LE(num_threads(), 8 + 2 + 4);
+  });
+}
+
+}  // namespace
+}  // namespace magpie

@@ -1,0 +1,316 @@
+// preemption_test.cc: a goroutine that loops without ever calling the runtime does not keep others from running.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cfenv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/sanitizer.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+// ThreadSanitizer delivers a signal at the next call that it intercepts: a loop without any call is never stopped.
+#if defined(MAGPIE_TSAN)
+void in_between() { usleep(0); }
+#else
+void in_between() {}
+#endif
+
+// Loops on the CPU without calling the runtime until told otherwise.
+void spin_until(const std::atomic<bool>& stop) {
+  while (!stop.load(std::memory_order_relaxed)) in_between();
+}
+
+std::uint64_t preemptions() { return stats().total.preemptions; }
+
+RT_TEST(Preemption, OthersRunWhileEveryPIsHeldByALoop) {
+  std::atomic<bool> stop{false};
+  std::atomic<int> looping{0};
+  WaitGroup loops;
+  for (int i = 0; i < procs(); ++i) {
+    loops.go([&] {
+      ++looping;
+      spin_until(stop);
+    });
+  }
+  while (looping.load() < procs()) yield();  // a yield from which only preemption brings it back
+  stop.store(true);
+  loops.wait();
+}
+
+RT_TEST(Preemption, TimersFireWhileEveryPIsHeldByALoop) {
+  std::atomic<bool> stop{false};
+  WaitGroup loops;
+  for (int i = 0; i < procs(); ++i) loops.go([&] { spin_until(stop); });
+  for (int i = 0; i < 5; ++i) sleep_for(1ms);
+  stop.store(true);
+  loops.wait();
+}
+
+RT_TEST(Preemption, LoopsTakeTurns) {
+  constexpr int kLoops = 20;
+  std::atomic<int> seen{0};
+  WaitGroup loops;
+  // Each ends when all have run.
+  for (int i = 0; i < kLoops; ++i) {
+    loops.go([&] {
+      ++seen;
+      while (seen.load(std::memory_order_relaxed) < kLoops) in_between();
+    });
+  }
+  loops.wait();
+  EXPECT_EQ(seen.load(), kLoops);
+}
+
+TEST(Preemption, BeyondTheLimitThoseThatWereStoppedTakeTurns) {
+  run(Options{.procs = 2, .max_preempted = 3}, [] {
+    std::atomic<bool> stop{false};
+    std::atomic<int> most{0};
+    constexpr int kLoops = 6;
+    std::atomic<long> turns[kLoops] = {};
+    WaitGroup loops;
+    for (auto& mine : turns) {
+      loops.go([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+          mine.fetch_add(1, std::memory_order_relaxed);
+          in_between();
+        }
+      });
+    }
+    EXPECT_TRUE(eventually([&] {
+      most = std::max(most.load(), stats().preempted_threads);
+      sleep_for(1ms);
+      return preemptions() > 50;
+    }));
+    stop.store(true);
+    loops.wait();
+    EXPECT_LE(most.load(), 3 + 2);  // two may be stopped at the same time as the limit is reached
+  });
+}
+
+RT_TEST(Preemption, ALoopKeepsItsThreadAndItsRegisters) {
+  static thread_local int of_this_thread = 0;
+  std::atomic<int> wrong{0};
+  WaitGroup loops;
+  for (int i = 0; i < 2 * procs(); ++i) {
+    loops.go([&, i] {
+      const pid_t thread = gettid();
+      of_this_thread = i;
+      double sum = 0;
+      auto until = std::chrono::steady_clock::now() + 60ms;
+      while (std::chrono::steady_clock::now() < until) {
+        for (int k = 1; k < 1000; ++k) sum += 1.0 / k;
+        in_between();
+      }
+      if (gettid() != thread || of_this_thread != i || !(sum > 0)) ++wrong;
+    });
+  }
+  loops.wait();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+RT_TEST(Preemption, RoundingModesStayTheGoroutinesOwn) {
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  WaitGroup loops;
+  for (int i = 0; i < 2 * procs(); ++i) {
+    loops.go([&, i] {
+      const int mode = i % 2 == 0 ? FE_UPWARD : FE_DOWNWARD;
+      std::fesetround(mode);
+      while (!stop.load(std::memory_order_relaxed)) {
+        if (std::fegetround() != mode) ++wrong;
+        in_between();
+      }
+    });
+  }
+  EXPECT_TRUE(eventually([] {
+    sleep_for(1ms);
+    return preemptions() > 10;
+  }));
+  stop.store(true);
+  loops.wait();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+RT_TEST(Preemption, InsideACatchBlockTheExceptionStays) {
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  WaitGroup loops;
+  for (int i = 0; i < 2 * procs(); ++i) {
+    loops.go([&, i] {
+      try {
+        throw std::runtime_error(std::to_string(i));
+      } catch (const std::runtime_error& mine) {
+        spin_until(stop);
+        try {
+          throw;
+        } catch (const std::runtime_error& again) {
+          if (&again != &mine || again.what() != std::to_string(i)) ++wrong;
+        }
+      }
+    });
+  }
+  EXPECT_TRUE(eventually([] {
+    sleep_for(1ms);
+    return preemptions() > 10;
+  }));
+  stop.store(true);
+  loops.wait();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// Whoever is stopped may hold the allocator's lock, or any other; those who wait for it lose their Ps to it.
+RT_TEST(Preemption, InsideMallocPrintfAndLocksNothingGetsStuck) {
+  std::mutex mutex;
+  std::uint64_t guarded = 0;
+  std::atomic<int> done{0};
+  auto shared = std::make_shared<int>(1);
+  WaitGroup loops;
+  const int count = 4 * procs();
+  for (int i = 0; i < count; ++i) {
+    loops.go([&, i] {
+      std::vector<std::unique_ptr<char[]>> kept(64);
+      std::set<std::string> names;
+      for (int k = 0; k < 4000; ++k) {
+        kept[static_cast<std::size_t>(k) % kept.size()] =
+            std::make_unique<char[]>(static_cast<std::size_t>(16 + k * 7 % 3000));
+        auto copy = shared;
+        names.insert(std::to_string(k % 50));
+        char text[64];
+        std::snprintf(text, sizeof text, "%d %s", i, names.begin()->c_str());
+        std::lock_guard hold(mutex);
+        guarded += std::strlen(text) > 0 ? 1 : 0;
+      }
+      ++done;
+    });
+  }
+  for (int i = 0; i < 20; ++i) sleep_for(1ms);
+  loops.wait();
+  EXPECT_EQ(done.load(), count);
+  EXPECT_EQ(guarded, static_cast<std::uint64_t>(count) * 4000);
+}
+
+TEST(Preemption, NobodyIsStoppedWhileNobodyWaits) {
+  run(Options{.procs = 2}, [] {
+    const std::uint64_t before = preemptions();
+    WaitGroup loops;
+    for (int i = 0; i < 1; ++i) {
+      loops.go([] {
+        auto until = std::chrono::steady_clock::now() + 50ms;
+        while (std::chrono::steady_clock::now() < until) in_between();
+      });
+    }
+    auto until = std::chrono::steady_clock::now() + 50ms;
+    while (std::chrono::steady_clock::now() < until) in_between();
+    loops.wait();
+    EXPECT_EQ(preemptions(), before);
+    EXPECT_EQ(stats().total.handoffs, 0U);
+  });
+}
+
+TEST(Preemption, CanBeSwitchedOff) {
+  run(Options{.procs = 1, .preempt = false}, [] {
+    std::atomic<bool> ran{false};
+    go([&] { ran.store(true); });
+    auto until = std::chrono::steady_clock::now() + 50ms;
+    while (std::chrono::steady_clock::now() < until) in_between();
+    EXPECT_FALSE(ran.load());
+    EXPECT_EQ(preemptions(), 0U);
+    yield();
+    EXPECT_TRUE(ran.load());
+  });
+}
+
+TEST(Preemption, UsesTheSignalThatWasAskedFor) {
+  static std::atomic<int> urgent_data{0};
+  struct sigaction mine = {}, before;
+  mine.sa_handler = [](int) { ++urgent_data; };
+  sigaction(SIGURG, &mine, &before);
+  run(Options{.procs = 1, .preempt_signal = SIGUSR2}, [] {
+    std::atomic<bool> stop{false};
+    WaitGroup loop;
+    loop.go([&] { spin_until(stop); });
+    go([&] { stop.store(true); });
+    loop.wait();
+    EXPECT_EQ(urgent_data.load(), 0);
+    raise(SIGURG);
+    EXPECT_EQ(urgent_data.load(), 1);
+  });
+  struct sigaction after;
+  sigaction(SIGUSR2, nullptr, &after);
+  EXPECT_EQ(after.sa_handler, SIG_DFL);
+  sigaction(SIGURG, &before, nullptr);
+}
+
+TEST(Preemption, ASignalOfSomebodyElsesReachesTheHandlerThatWasThere) {
+  static std::atomic<int> urgent_data{0};
+  struct sigaction mine = {}, before;
+  mine.sa_handler = [](int) { ++urgent_data; };
+  sigaction(SIGURG, &mine, &before);
+  run(Options{.procs = 2}, [] {
+    urgent_data = 0;
+    raise(SIGURG);
+    EXPECT_EQ(urgent_data.load(), 1);
+  });
+  raise(SIGURG);
+  EXPECT_EQ(urgent_data.load(), 2);
+  sigaction(SIGURG, &before, nullptr);
+}
+
+TEST(Preemption, ErrnoSurvives) {
+  run(Options{.procs = 1}, [] {
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0};
+    WaitGroup loops;
+    for (int i = 0; i < 3; ++i) {
+      loops.go([&, i] {
+        errno = 1000 + i;
+        while (!stop.load(std::memory_order_relaxed)) {
+          if (errno != 1000 + i) ++wrong;
+        }
+      });
+    }
+    EXPECT_TRUE(eventually([] {
+      sleep_for(1ms);
+      return preemptions() > 10;
+    }));
+    stop.store(true);
+    loops.wait();
+    EXPECT_EQ(wrong.load(), 0);
+  });
+}
+
+TEST(Preemption, ProcsCanBeChangedWhileLoopsRun) {
+  run(Options{.procs = 2}, [] {
+    std::atomic<bool> stop{false};
+    WaitGroup loops;
+    for (int i = 0; i < 4; ++i) loops.go([&] { spin_until(stop); });
+    for (const int n : {1, 4, 2, 3, 1}) {
+      set_procs(n);
+      EXPECT_EQ(procs(), n);
+      sleep_for(1ms);
+    }
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+}  // namespace
+}  // namespace magpie
