@@ -22,6 +22,7 @@ using magpie::base::Atomic;
 using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::chan::ChanState;
+using model::chosen;
 
 struct Waiters {
   Atomic<std::uint32_t> first{0};
@@ -48,39 +49,23 @@ struct Channel {
 
   void close() {
     lock.lock();
-#ifdef MUTANT_EMPTIED_FIRST
-    receivers.set(0);
-    state.close();
-#else
+    if (chosen<"MUTANT_EMPTIED_FIRST">()) receivers.set(0);
     state.close();
     receivers.set(0);
-#endif
     lock.unlock();
   }
 
   bool refuses_send() const {
-#ifdef MUTANT_CLOSED_FIRST
-    bool open = !state.is_closed();
-    return open && receivers.looks_empty();
-#else
+    if (chosen<"MUTANT_CLOSED_FIRST">()) return !state.is_closed() && receivers.looks_empty();
     return state.refuses_send(receivers);
-#endif
   }
   bool refuses_receive() const {
-#ifdef MUTANT_CLOSED_FIRST
-    bool open = !state.is_closed();
-    return open && state.size() == 0;
-#else
+    if (chosen<"MUTANT_CLOSED_FIRST">()) return !state.is_closed() && state.size() == 0;
     return state.refuses_receive(senders);
-#endif
   }
   bool is_drained() const {
-#ifdef MUTANT_COUNT_FIRST
-    bool empty = state.size() == 0;
-    return state.is_closed() && empty;
-#else
+    if (chosen<"MUTANT_COUNT_FIRST">()) return state.size() == 0 && state.is_closed();
     return state.is_drained();
-#endif
   }
 };
 
@@ -143,8 +128,8 @@ struct Drained : rl::test_suite<Drained, 2> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<TrySend>("a send meets close", model::full())
       .explore<TryReceive>("a receive meets close", model::full())
       .explore<Drained>("closed and drained", model::full())

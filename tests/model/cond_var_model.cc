@@ -23,6 +23,7 @@ using magpie::base::acquire;
 using magpie::base::Atomic;
 using magpie::base::release;
 using magpie::sync::SignalWord;
+using model::chosen;
 
 // A lock of the model, for the list and for the user.
 struct SpinLock {
@@ -139,8 +140,7 @@ struct CondVar {
   }
 
   void destroy() {
-#ifndef MUTANT_NOBODY_WAITS
-    for (;;) {
+    while (!chosen<"MUTANT_NOBODY_WAITS">()) {
       lock_list();
       int line[kWaiters] = {first(RL_INFO), second(RL_INFO)};
       bool withdraws = false;
@@ -149,7 +149,6 @@ struct CondVar {
       if (!withdraws) break;
       rl::yield(1, RL_INFO);
     }
-#endif
     memory(RL_INFO) = 0;
   }
 };
@@ -168,13 +167,10 @@ struct OneWaits : rl::test_suite<OneWaits, 2> {
     if (index == 0) {
       user.lock();
       waits(RL_INFO) = 1;
-#ifdef MUTANT_LISTED_LATE
+      bool listed_late = chosen<"MUTANT_LISTED_LATE">();
+      if (!listed_late) changed.push(0);
       user.unlock();
-      changed.push(0);
-#else
-      changed.push(0);
-      user.unlock();
-#endif
+      if (listed_late) changed.push(0);
       changed.park(0);
       RL_ASSERT(changed.sleep(0) == Record::woken);
       RL_ASSERT(result(RL_INFO) == 7);
@@ -242,8 +238,8 @@ struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<OneWaits>("one waits, one notifies and destroys", model::bounded(5))
       .explore<TimeIsUp<false>>("time is up", model::bounded(4))
       .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(3))

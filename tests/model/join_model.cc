@@ -210,8 +210,8 @@ struct ClaimedBlocks : rl::test_suite<ClaimedBlocks, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<JoinAndFinish>("join and finish", model::full())
       .explore<DetachAndFinish>("detach and finish", model::full())
       .explore<ClaimAndDequeue>("claim and dequeue", model::full())

@@ -1,4 +1,5 @@
-// model_run.h: runs the scenarios of a model and says how much was explored.
+// model_run.h: runs the scenarios of a model, or of its mutant that the command line names (see mutant.h), and says how
+// much was explored.
 //
 //   full      every interleaving, every value a load may return
 //   bounded   the same with at most so many preemptions; switches from threads that end, block or
@@ -30,6 +31,10 @@ inline How random(unsigned n) { return {rl::sched_random, 0, n, "random"}; }
 
 class Runs {
  public:
+  Runs(int argc, char** argv) {
+    if (argc > 1) Mutant::choose(argv[1]);
+  }
+
   // Explores one scenario. After a failure, which Relacy prints with its history, the others are
   // skipped.
   template <class Scenario>
@@ -49,7 +54,7 @@ class Runs {
     return *this;
   }
 
-  // The exit code.
+  // The exit code: 1 if a scenario failed.
   int report() const {
     std::printf("%s: %llu executions explored\n", failed_ ? "FAILED" : "passed",
                 static_cast<unsigned long long>(total_));

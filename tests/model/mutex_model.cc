@@ -10,10 +10,10 @@
 // Mutant MUTANT_RELAXED_RELEASE   the next owner does not see what the one before did
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_CALL           a newcomer gets in line without asking
-// Mutant MUTANT_FORGETS_LINE (late)      a woken one takes the mutex and does not look at the line
-// Mutant MUTANT_FREE_HAND_OVER (late)    the mutex is free while it is handed over
-// Mutant MUTANT_GIVES_BACK_EARLY (late)  an empty line: the mutex is given back before the list's lock
-// Mutant MUTANT_LEAVES_SILENTLY (late)   a woken one whose time is up does not ask for those behind it
+// Mutant MUTANT_FORGETS_LINE   a woken one takes the mutex and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER   the mutex is free while it is handed over
+// Mutant MUTANT_GIVES_BACK_EARLY   an empty line: the mutex is given back before the list's lock
+// Mutant MUTANT_LEAVES_SILENTLY   a woken one whose time is up does not ask for those behind it
 #include "model_run.h"
 
 #include "sync/mutex_core.h"
@@ -25,6 +25,7 @@ using magpie::base::Atomic;
 using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sync::MutexWord;
+using model::chosen;
 
 constexpr int kMost = 3;
 
@@ -95,15 +96,9 @@ struct Mutex {
     if (!is_woken && turn == Turn::woken && patience == Patience::starving)
       ask_for = MutexWord::starving;
     if (turn == Turn::last) ask_for = take_as;
-#ifdef MUTANT_NO_CALL
-    if (turn == Turn::newcomer) ask_for = MutexWord::held;
-#endif
-#ifdef MUTANT_FORGETS_LINE
-    take_as = MutexWord::held;
-#endif
-#ifdef MUTANT_LEAVES_SILENTLY
-    if (turn == Turn::last) ask_for = MutexWord::held;
-#endif
+    if (chosen<"MUTANT_NO_CALL">() && turn == Turn::newcomer) ask_for = MutexWord::held;
+    if (chosen<"MUTANT_FORGETS_LINE">()) take_as = MutexWord::held;
+    if (chosen<"MUTANT_LEAVES_SILENTLY">() && turn == Turn::last) ask_for = MutexWord::held;
     bool taken = MutexWord::take_or_ask(word, take_as, ask_for);
     if (!taken && turn != Turn::last) turn == Turn::newcomer ? push_back(self) : push_front(self);
     release_lock();
@@ -139,11 +134,8 @@ struct Mutex {
   void hand_to(int next) {
     remove(next);
     handed[next](RL_INFO) = 1;
-#ifdef MUTANT_FREE_HAND_OVER
-    word.store(0, release);
-#else
+    if (chosen<"MUTANT_FREE_HAND_OVER">()) return word.store(0, release);
     MutexWord::hand_over(word, size() == 0 ? MutexWord::held : MutexWord::call);
-#endif
   }
 
   void unlock() {
@@ -153,12 +145,9 @@ struct Mutex {
       auto line_is = next < 0 ? MutexWord::Line::empty : MutexWord::Line::waiting;
       switch (MutexWord::give_back(word, line_is)) {
         case MutexWord::GivingBack::not_yet:
-#ifdef MUTANT_GIVES_BACK_EARLY
-          if (MutexWord::try_give_back(word)) {
-            release_lock();
-            return;
+          if (chosen<"MUTANT_GIVES_BACK_EARLY">() && MutexWord::try_give_back(word)) {
+            return release_lock();
           }
-#endif
           release_lock();
           continue;
         case MutexWord::GivingBack::was_free:
@@ -209,8 +198,8 @@ using Patience = Mutex::Patience;
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Lock<2, 1, Patience::usual>>("two", model::full())
       .explore<Lock<2, 1, Patience::none>>("two, one gives up", model::full())
       .explore<Lock<2, 2, Patience::starving>>("two twice, one starving", model::bounded(5))

@@ -51,8 +51,8 @@ struct Gate : rl::test_suite<Gate<outsiders, visits, runs>, outsiders + 1> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Gate<1, 2, 2>>("one outsider comes twice, two runs", model::full())
       .explore<Gate<2, 1, 1>>("two outsiders, one run", model::full())
       .report();

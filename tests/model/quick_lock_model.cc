@@ -15,6 +15,7 @@
 namespace {
 
 using magpie::base::QuickLockWords;
+using model::chosen;
 
 template <unsigned threads>
 struct Holders : rl::test_suite<Holders<threads>, threads> {
@@ -41,15 +42,12 @@ struct Holders : rl::test_suite<Holders<threads>, threads> {
   void lock() {
     if (words.try_lock()) return;
     words.announce_sleeper();
-#ifdef MUTANT_AWAKE_EARLY
+    bool awake_early = chosen<"MUTANT_AWAKE_EARLY">();
     while (!words.try_lock()) {
       futex_wait();
-      words.is_awake();
+      if (awake_early) words.is_awake();
     }
-#else
-    while (!words.try_lock()) futex_wait();
-    words.is_awake();
-#endif
+    if (!awake_early) words.is_awake();
   }
 
   void thread(unsigned) {
@@ -63,8 +61,8 @@ struct Holders : rl::test_suite<Holders<threads>, threads> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Holders<2>>("two threads", model::full())
       .explore<Holders<3>>("three threads", model::bounded(3))
       .explore<Holders<3>>("three threads", model::random(200'000))

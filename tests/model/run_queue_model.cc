@@ -208,8 +208,8 @@ struct TwoThieves : rl::test_suite<TwoThieves, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Next<1>>("the next slot, one thief", model::bounded(3))
       .explore<TakeAtOnce>("next slot: taken at once or not at all", model::bounded(3))
       .explore<Next<2>>("the next slot, two thieves", model::bounded(2))

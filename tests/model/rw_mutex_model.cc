@@ -10,8 +10,8 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
 // Mutant MUTANT_NO_CALL           a writer gets in line without saying so
-// Mutant MUTANT_FORGETS_LINE (late)      a woken writer goes in and does not look at the line
-// Mutant MUTANT_FREE_HAND_OVER (late)    the mutex is free while a starving writer is let in
+// Mutant MUTANT_FORGETS_LINE   a woken writer goes in and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER   the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
 // Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
 #include "model_run.h"
@@ -26,6 +26,7 @@ using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sync::RWCounts;
 using magpie::sync::RWWord;
+using model::chosen;
 
 constexpr int kMost = 3;
 
@@ -99,12 +100,8 @@ struct RWMutex {
       bool will_be_served = woken(RL_INFO) != 0;
       auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
       auto others = will_be_served ? all : line();
-#ifdef MUTANT_NO_CALL
-      if (newcomer) all = RWWord::Line::served;
-#endif
-#ifdef MUTANT_FORGETS_LINE
-      others = RWWord::Line::served;
-#endif
+      if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::Line::served;
+      if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::Line::served;
       auto announced = RWWord::announce(word, counts, others, all);
       if (announced == RWWord::Announced::holds) return release_lock();
       if (newcomer && announced == RWWord::Announced::waits_for_writer) {
@@ -153,9 +150,8 @@ struct RWMutex {
     readers(RL_INFO) = 0;
     std::uint32_t number = 0;
     for (int i = 0; i < kMost; ++i) number += taken >> i & 1;
-#ifndef MUTANT_GHOSTS
-    if (number != counts.listed) RWWord::forget(word, counts, counts.listed - number);
-#endif
+    if (number != counts.listed && !chosen<"MUTANT_GHOSTS">())
+      RWWord::forget(word, counts, counts.listed - number);
     return taken;
   }
 
@@ -170,13 +166,9 @@ struct RWMutex {
         waiting = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
       }
       RWWord::Leaving leaving = RWWord::leave(word, counts, waiting);
-#ifdef MUTANT_NO_ADMISSIONS
-      counts.admissions = 0;
-#endif
+      if (chosen<"MUTANT_NO_ADMISSIONS">()) counts.admissions = 0;
       if (leaving == RWWord::Leaving::not_yet) {
-#ifdef MUTANT_LEAVES_EARLY
-        if (RWWord::try_unlock(word)) return release_lock();
-#endif
+        if (chosen<"MUTANT_LEAVES_EARLY">() && RWWord::try_unlock(word)) return release_lock();
         release_lock();
         continue;
       }
@@ -187,9 +179,7 @@ struct RWMutex {
       } else if (leaving == RWWord::Leaving::to_writer) {
         let_first_in();
         taken |= 1 << writer;
-#ifdef MUTANT_FREE_HAND_OVER
-        word.fetch_sub(RWWord::kWriter, release);
-#endif
+        if (chosen<"MUTANT_FREE_HAND_OVER">()) word.fetch_sub(RWWord::kWriter, release);
       }
       release_lock();
       for (int i = 0; i < kMost; ++i) {
@@ -250,8 +240,8 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Use<'w', 'r', '-'>>("a writer, a reader", model::full())
       .explore<Use<'w', 'w', '-'>>("two writers", model::bounded(6))
       .explore<Use<'w', 'w', 'd'>>("two writers, a reader that is dropped", model::bounded(3))

@@ -24,6 +24,7 @@ namespace {
 
 using magpie::base::relaxed;
 using magpie::sched::Search;
+using model::chosen;
 
 // A queue: only how many are in it. What a goroutine carries is run_queue_model's matter.
 class Queue {
@@ -91,13 +92,10 @@ struct Runtime {
       --idle;
       search.wake_counted();
     }
-#ifdef MUTANT_STOP_UNLOCKED
+    bool stop_unlocked = chosen<"MUTANT_STOP_UNLOCKED">();
+    if (!found && !stop_unlocked) search.stop();
     lock.unlock(RL_INFO);
-    if (!found) search.stop();
-#else
-    if (!found) search.stop();
-    lock.unlock(RL_INFO);
-#endif
+    if (!found && stop_unlocked) search.stop();
     if (found) start_thread();
   }
   void start_thread() {
@@ -134,9 +132,7 @@ struct Runtime {
     if (!m.searching || !steal()) return false;
     m.searching = false;
     search.stop();
-#ifndef MUTANT_NO_CHAIN
-    wake_searcher();
-#endif
+    if (!chosen<"MUTANT_NO_CHAIN">()) wake_searcher();
     return true;
   }
   // True: it has a P again.
@@ -146,9 +142,7 @@ struct Runtime {
     lock.lock(RL_INFO);
     ++idle;
     m.searching = false;
-#ifndef MUTANT_LISTED_LATE
-    sleeping[sleepers++] = index;
-#endif
+    if (!chosen<"MUTANT_LISTED_LATE">()) sleeping[sleepers++] = index;
     search.rest(was_searching ? Search::Was::searching : Search::Was::not_searching);
     lock.unlock(RL_INFO);
     search.before_second_look();
@@ -157,18 +151,11 @@ struct Runtime {
   bool look_again_or_sleep(int index, bool was_searching) {
     M& m = ms[index];
     bool looks = true;
-    (void)was_searching;
-#ifdef MUTANT_NO_SECOND_LOOK
-    looks = false;
-#endif
-#ifdef MUTANT_SEARCHERS_LOOK
-    looks = was_searching;
-#endif
+    if (chosen<"MUTANT_NO_SECOND_LOOK">()) looks = false;
+    if (chosen<"MUTANT_SEARCHERS_LOOK">()) looks = was_searching;
     bool again = looks && work_is_visible();
     lock.lock(RL_INFO);
-#ifdef MUTANT_LISTED_LATE
-    sleeping[sleepers++] = index;
-#endif
+    if (chosen<"MUTANT_LISTED_LATE">()) sleeping[sleepers++] = index;
     int at = 0;
     while (at < sleepers && sleeping[at] != index) ++at;
     if (again && idle > 0 && at < sleepers) {
@@ -275,9 +262,7 @@ struct Move : rl::test_suite<Move, 2> {
     if (index == 0) {
       if (rt.queues[0].take(2)) {
         rt.queues[1].put(1);
-#ifndef MUTANT_SILENT_MOVE
-        rt.wake_searcher();
-#endif
+        if (!chosen<"MUTANT_SILENT_MOVE">()) rt.wake_searcher();
       }
       rt.leave();
     } else {
@@ -308,8 +293,8 @@ struct Transient : rl::test_suite<Transient, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<PublishOrSleep>("publish or sleep", model::bounded(4))
       .explore<Move>("move", model::bounded(4))
       .explore<Chain>("chain", model::bounded(3))

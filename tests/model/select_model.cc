@@ -19,6 +19,7 @@ using magpie::base::acquire;
 using magpie::base::Atomic;
 using magpie::base::release;
 using magpie::chan::SelectWord;
+using model::chosen;
 
 struct Channel {
   Atomic<std::uint32_t> word{1};  // held: the select has just shown its records
@@ -96,26 +97,22 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
   }
 
   void withdraw() {
-#ifndef MUTANT_HASTY_DEADLINE
-    channels[1].lock();
-#endif
+    bool hasty = chosen<"MUTANT_HASTY_DEADLINE">();
+    if (!hasty) channels[1].lock();
     bool won = word.claim(SelectWord::kTimeIsUp);
-#ifndef MUTANT_HASTY_DEADLINE
-    channels[1].unlock();
-#endif
+    if (!hasty) channels[1].unlock();
     if (won) wake();
   }
 
   void go_on() {
     while (woken.load(acquire) == 0) rl::yield(1, RL_INFO);
     frame(RL_INFO) = 0;
-#ifndef MUTANT_NO_SECOND_LOCK
     for (auto& channel : channels) {
+      if (chosen<"MUTANT_NO_SECOND_LOCK">()) break;
       channel.lock();
       channel.listed(RL_INFO) = 0;
       channel.unlock();
     }
-#endif
     std::uint32_t winner = word.winner();
     for (std::uint32_t i = 0; i < 2; ++i) RL_ASSERT(slots[i](RL_INFO) == (i == winner ? 7 : 0));
     stack(RL_INFO) = 0;
@@ -130,8 +127,8 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Wait<4>>("two partners", model::bounded(3))
       .explore<Wait<5>>("two partners and the deadline", model::bounded(2))
       .explore<Wait<5>>("two partners and the deadline", model::random(200'000))

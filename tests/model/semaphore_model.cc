@@ -10,8 +10,8 @@
 // Mutant MUTANT_RELAXED_RELEASE   who gets a unit does not see what was done before
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_BIT            a waiter gets in line without saying so
-// Mutant MUTANT_RELEASES_EARLY (late)    with an empty line, the units are put there before the list's lock is released
-// Mutant MUTANT_LEAVES_SILENTLY (late)   one that gives up does not serve those behind it
+// Mutant MUTANT_RELEASES_EARLY   with an empty line, the units are put there before the list's lock is released
+// Mutant MUTANT_LEAVES_SILENTLY   one that gives up does not serve those behind it
 #include "model_run.h"
 
 #include "sync/semaphore_core.h"
@@ -23,6 +23,7 @@ using magpie::base::Atomic;
 using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sync::SemaphoreWord;
+using model::chosen;
 
 constexpr int kMost = 3;
 
@@ -87,16 +88,18 @@ struct Semaphore {
     }
   }
 
+  bool take_or_ask(int units) {
+    if (chosen<"MUTANT_NO_BIT">())
+      return SemaphoreWord::try_take(word, units) == SemaphoreWord::Taken::yes;
+    return SemaphoreWord::take_or_ask(word, units);
+  }
+
   // False: given up.
   bool take(int self, int units, Patience patience) {
     if (SemaphoreWord::try_take(word, units) == SemaphoreWord::Taken::yes) return true;
     acquire_lock();
     int n = length(RL_INFO);
-#ifdef MUTANT_NO_BIT
-    if (n == 0 && SemaphoreWord::try_take(word, units) == SemaphoreWord::Taken::yes) {
-#else
-    if (n == 0 && SemaphoreWord::take_or_ask(word, units)) {
-#endif
+    if (n == 0 && take_or_ask(units)) {
       release_lock();
       return true;
     }
@@ -113,10 +116,7 @@ struct Semaphore {
   bool leave_line(int self) {
     acquire_lock();
     bool listed = remove(self);
-    int served = 0;
-#ifndef MUTANT_LEAVES_SILENTLY
-    if (listed) served = serve();
-#endif
+    int served = listed && !chosen<"MUTANT_LEAVES_SILENTLY">() ? serve() : 0;
     release_lock();
     wake_all(served);
     return listed;
@@ -125,10 +125,7 @@ struct Semaphore {
   void give(int units) {
     while (SemaphoreWord::release(word, units) == SemaphoreWord::Released::others_wait) {
       acquire_lock();
-      bool others_wait = length(RL_INFO) != 0;
-#ifdef MUTANT_RELEASES_EARLY
-      others_wait = true;
-#endif
+      bool others_wait = length(RL_INFO) != 0 || chosen<"MUTANT_RELEASES_EARLY">();
       if (others_wait) RL_ASSERT(SemaphoreWord::put_locked(word, units));
       int served = serve();
       release_lock();
@@ -195,8 +192,8 @@ struct LargeAndSmall : rl::test_suite<LargeAndSmall<of_the_large>, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<AsLock<2, Patience::usual>>("two", model::bounded(5))
       .explore<AsLock<2, Patience::none>>("two, one gives up", model::bounded(5))
       .explore<LargeAndSmall<Patience::none>>("the large one gives up", model::bounded(3))

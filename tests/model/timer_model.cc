@@ -30,6 +30,7 @@ namespace {
 
 using magpie::timer::TimerSet;
 using magpie::timer::TimerWord;
+using model::chosen;
 
 template <int others>
 struct Owner : rl::test_suite<Owner<others>, 1 + others> {
@@ -63,12 +64,10 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
       auto [set, firing] = word.view();
       if (set == nullptr) return firing ? Removal::firing : Removal::idle;
       set->lock.lock(RL_INFO);
-#ifndef MUTANT_NO_SECOND_LOOK
-      if (word.view().set != set) {
+      if (!chosen<"MUTANT_NO_SECOND_LOOK">() && word.view().set != set) {
         set->lock.unlock(RL_INFO);
         continue;
       }
-#endif
       set->has(RL_INFO) = false;
       word.leave();
       set->lock.unlock(RL_INFO);
@@ -78,10 +77,8 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
 
   void own() {
     Removal how = remove();
-    if (how == Removal::firing) {
-#ifndef MUTANT_NO_SETTLE
+    if (how == Removal::firing && !chosen<"MUTANT_NO_SETTLE">()) {
       while (word.view().firing) rl::yield(1, RL_INFO);
-#endif
     }
     RL_ASSERT(fired(RL_INFO) == (how == Removal::removed ? 0 : 1));
     memory(RL_INFO) = 0;
@@ -146,8 +143,8 @@ struct TwoOwners : rl::test_suite<TwoOwners, 2> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Owner<1>>("remove or fire", model::full())
       .explore<TwoOwners>("stop and start anew", model::full())
       .explore<Owner<2>>("remove, fire or move", model::bounded(3))

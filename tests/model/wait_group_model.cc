@@ -8,7 +8,7 @@
 //           preemptions; used again: two.
 // Stands in The list's lock, and the sleep, of which only the wake-up matters here.
 //
-// Mutant MUTANT_ZERO_UNLOCKED (late)     the count becomes zero before the list's lock is taken
+// Mutant MUTANT_ZERO_UNLOCKED   the count becomes zero before the list's lock is taken
 // Mutant MUTANT_RELAXED_RELEASE   a waiter does not see what was done before done()
 // Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps for ever
 #include "model_run.h"
@@ -19,6 +19,7 @@ namespace {
 
 using magpie::base::Atomic;
 using magpie::sync::WaitGroupWord;
+using model::chosen;
 
 // wait_group.cc, with a lock and a list of its own.
 struct Group {
@@ -49,7 +50,12 @@ struct Group {
   }
 
   void done() {
-#ifdef MUTANT_ZERO_UNLOCKED
+    if (chosen<"MUTANT_ZERO_UNLOCKED">()) return done_unlocked();
+    while (WaitGroupWord::add(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
+      if (add_and_wake()) return;
+    }
+  }
+  void done_unlocked() {
     if (word.fetch_sub(2, std::memory_order_acq_rel) != 3) return;
     acquire_lock();
     WaitGroupWord::clear_waiters(word);
@@ -57,11 +63,6 @@ struct Group {
     list(RL_INFO) = 0;
     release_lock();
     wake(sleeping);
-#else
-    while (WaitGroupWord::add(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
-      if (add_and_wake()) return;
-    }
-#endif
   }
 
   bool add_and_wake() {
@@ -91,14 +92,12 @@ struct Group {
   void wait(unsigned index) {
     if (WaitGroupWord::is_zero(word)) return;
     acquire_lock();
-#ifdef MUTANT_NO_ZERO_CHECK
-    word.fetch_add(1, std::memory_order_acq_rel);
-#else
-    if (!WaitGroupWord::announce_waiter(word)) {
+    if (chosen<"MUTANT_NO_ZERO_CHECK">()) {
+      word.fetch_add(1, std::memory_order_acq_rel);
+    } else if (!WaitGroupWord::announce_waiter(word)) {
       release_lock();
       return;
     }
-#endif
     list(RL_INFO) = list(RL_INFO) | 1 << index;
     release_lock();
     while (woken[index].load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);
@@ -155,8 +154,8 @@ struct Reuse : rl::test_suite<Reuse, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Finish<1, 1>>("one finisher, one waiter", model::full())
       .explore<Finish<2, 1>>("two finishers, one waiter", model::bounded(3))
       .explore<Finish<1, 2>>("one finisher, two waiters", model::bounded(3))
