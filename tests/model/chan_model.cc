@@ -70,13 +70,13 @@ struct Channel {
 };
 
 // A receiver waits; the channel is closed; somebody tries to send.
-struct TrySend : rl::test_suite<TrySend, 2> {
+struct TrySend : model::Scenario<2> {
   Channel channel;
-  void before() {
+  void before() override {
     channel.state.open(0);
     channel.receivers.set(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       channel.close();
     } else {
@@ -86,13 +86,13 @@ struct TrySend : rl::test_suite<TrySend, 2> {
 };
 
 // A value is in the buffer; the channel is closed; only then it is received; somebody tries to receive.
-struct TryReceive : rl::test_suite<TryReceive, 3> {
+struct TryReceive : model::Scenario<3> {
   Channel channel;
-  void before() {
+  void before() override {
     channel.state.open(1);
     channel.state.set_count(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       channel.close();
     } else if (index == 1) {
@@ -106,15 +106,15 @@ struct TryReceive : rl::test_suite<TryReceive, 3> {
 };
 
 // Two values are sent, the first is received; the channel is closed. It is never drained.
-struct Drained : rl::test_suite<Drained, 2> {
+struct Drained : model::Scenario<2> {
   Channel channel;
-  void before() { channel.state.open(2); }
+  void before() override { channel.state.open(2); }
   void set_count(std::size_t count) {
     channel.lock.lock();
     channel.state.set_count(count);
     channel.lock.unlock();
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       set_count(1);
       set_count(0);

@@ -154,16 +154,16 @@ struct CondVar {
 };
 
 // Thread 0 waits, thread 1 notifies once it sees, under the user's lock, that it waits, and destroys the CondVar.
-struct OneWaits : rl::test_suite<OneWaits, 2> {
+struct OneWaits : model::Scenario<2> {
   SpinLock user;
   CondVar changed;
   rl::var<int> waits, result;
 
-  void before() {
+  void before() override {
     waits(RL_INFO) = 0;
     result(RL_INFO) = 0;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       user.lock();
       waits(RL_INFO) = 1;
@@ -191,16 +191,16 @@ struct OneWaits : rl::test_suite<OneWaits, 2> {
 // Two are on the list. The first one's time is up (thread 2) when one of them is notified (thread 3): the first is
 // notified, or it gives up and the second is. Without the second, it is destroyed right after.
 template <bool second_waits>
-struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
+struct TimeIsUp : model::Scenario<second_waits ? 4 : 3> {
   CondVar changed;
   int how[kWaiters] = {};  // the model's own: threads take turns
   int notified = 0;
 
-  void before() {
+  void before() override {
     changed.push(0);
     if (second_waits) changed.push(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       wait(0);
     } else if (index == 1) {
@@ -226,7 +226,7 @@ struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
     }
   }
 
-  void after() {
+  void after() override {
     if (second_waits) {
       RL_ASSERT(notified == 1);
       RL_ASSERT((how[0] == Record::woken) != (how[1] == Record::woken));

@@ -170,14 +170,14 @@ struct Mutex {
 
 // Each locks so many times; the last to be in destroys the mutex.
 template <int threads, int rounds, Mutex::Patience of_the_last>
-struct Lock : rl::test_suite<Lock<threads, rounds, of_the_last>, threads> {
+struct Lock : model::Scenario<threads> {
   Mutex mutex;
   rl::var<int> visits;
   Atomic<std::uint32_t> to_come{threads * rounds};
 
-  void before() { visits(RL_INFO) = 0; }
+  void before() override { visits(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     int self = static_cast<int>(index);
     auto patience = self == threads - 1 ? of_the_last : Mutex::Patience::usual;
     for (int i = 0; i < rounds; ++i) {

@@ -18,13 +18,13 @@ using magpie::base::QuickLockWords;
 using model::chosen;
 
 template <unsigned threads>
-struct Holders : rl::test_suite<Holders<threads>, threads> {
+struct Holders : model::Scenario<threads> {
   QuickLockWords words;
   rl::var<int> written;
   rl::mutex kernel;
   rl::condition_variable sleeping;
 
-  void before() { written(RL_INFO) = 0; }
+  void before() override { written(RL_INFO) = 0; }
 
   // Sleeps if the lock is held.
   void futex_wait() {
@@ -50,13 +50,13 @@ struct Holders : rl::test_suite<Holders<threads>, threads> {
     if (!awake_early) words.is_awake();
   }
 
-  void thread(unsigned) {
+  void thread(unsigned) override {
     lock();
     written(RL_INFO) = written(RL_INFO) + 1;
     if (words.unlock()) futex_wake();
   }
 
-  void after() { RL_ASSERT(written(RL_INFO) == threads); }
+  void after() override { RL_ASSERT(written(RL_INFO) == threads); }
 };
 
 }  // namespace

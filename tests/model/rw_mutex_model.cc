@@ -193,7 +193,7 @@ struct RWMutex {
 // What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped if it has to wait;
 // - is nobody.
 template <char first, char second, char third>
-struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
+struct Use : model::Scenario<third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;
   static constexpr int kVisits = kThreads + (first == 'W') + (second == 'W') + (third == 'W');
   static constexpr int kReaders = (first == 'r') + (second == 'r') + (third == 'r');
@@ -202,9 +202,9 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
   rl::var<int> value;
   Atomic<std::uint32_t> to_come{kVisits};
 
-  void before() { value(RL_INFO) = 0; }
+  void before() override { value(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     int self = static_cast<int>(index);
     char does = self == 0 ? first : self == 1 ? second : third;
     if (does == 'w') {
@@ -235,7 +235,7 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
   }
   bool is_last() { return to_come.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-  void after() { RL_ASSERT(mutex.word.peek() == 0); }
+  void after() override { RL_ASSERT(mutex.word.peek() == 0); }
 };
 
 }  // namespace

@@ -219,9 +219,9 @@ struct Runtime {
 };
 
 // One publishes while the other finds nothing and goes to sleep.
-struct PublishOrSleep : rl::test_suite<PublishOrSleep, 2> {
+struct PublishOrSleep : model::Scenario<2> {
   Runtime<2, 1, 2> rt;
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.publish(0);
       rt.leave();
@@ -229,19 +229,19 @@ struct PublishOrSleep : rl::test_suite<PublishOrSleep, 2> {
       rt.work(1);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // Two goroutines that run for ever need two Ps: the second publication may be left to the first
 // searcher.
-struct Chain : rl::test_suite<Chain, 3> {
+struct Chain : model::Scenario<3> {
   Runtime<3, 1, 3> rt;
-  void before() {
+  void before() override {
     rt.add_idle_p();
     rt.add_idle_p();
     for (int m : {1, 2}) rt.add_sleeping(m);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.publish(0);
       rt.publish(0);
@@ -250,15 +250,15 @@ struct Chain : rl::test_suite<Chain, 3> {
       rt.work_once(static_cast<int>(index));
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other goes
 // to sleep.
-struct Move : rl::test_suite<Move, 2> {
+struct Move : model::Scenario<2> {
   Runtime<2, 2, 2> rt;
-  void before() { rt.queues[0].put(2); }
-  void thread(unsigned index) {
+  void before() override { rt.queues[0].put(2); }
+  void thread(unsigned index) override {
     if (index == 0) {
       if (rt.queues[0].take(2)) {
         rt.queues[1].put(1);
@@ -269,18 +269,18 @@ struct Move : rl::test_suite<Move, 2> {
       rt.work_once(1);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // A publisher counts a searcher and then finds that the idle P is gone, for its holder looked again.
 // The other publisher, a plain thread, may have left its goroutine to that searcher.
-struct Transient : rl::test_suite<Transient, 3> {
+struct Transient : model::Scenario<3> {
   Runtime<3, 2, 2> rt;
-  void before() {
+  void before() override {
     rt.add_idle_p();
     rt.sleeping[rt.sleepers++] = 2;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index <= 1) {
       rt.publish(static_cast<int>(index));
       rt.leave();
@@ -288,7 +288,7 @@ struct Transient : rl::test_suite<Transient, 3> {
       rt.work(2);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Channel {
 constexpr unsigned kCommit = 0, kSelect = 1, kPartner0 = 2, kPartner1 = 3, kDeadline = 4;
 
 template <unsigned threads>
-struct Wait : rl::test_suite<Wait<threads>, threads> {
+struct Wait : model::Scenario<threads> {
   Channel channels[2];
   SelectWord word;
   rl::var<int> slots[2];
@@ -45,7 +45,7 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
   Atomic<std::uint32_t> woken{0};
   int winners = 0;  // the model's own: threads take turns
 
-  void before() {
+  void before() override {
     for (auto& channel : channels) {
       channel.listed(RL_INFO) = 1;
       channel.kept(RL_INFO) = 0;
@@ -55,7 +55,7 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
     stack(RL_INFO) = 1;
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     switch (index) {
       case kCommit:
         return commit();
@@ -118,7 +118,7 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
     stack(RL_INFO) = 0;
   }
 
-  void after() {
+  void after() override {
     RL_ASSERT(winners == 1);
     for (std::uint32_t i = 0; i < 2; ++i)
       RL_ASSERT(channels[i].kept(RL_INFO) == (i == word.winner() ? 0 : 7));

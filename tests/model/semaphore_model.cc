@@ -139,14 +139,14 @@ using Patience = Semaphore::Patience;
 
 // A lock made of a semaphore with one unit: each goes in, the last one destroys it.
 template <int threads, Patience of_the_last>
-struct AsLock : rl::test_suite<AsLock<threads, of_the_last>, threads> {
+struct AsLock : model::Scenario<threads> {
   Semaphore semaphore{1};
   rl::var<int> visits;
   Atomic<std::uint32_t> to_come{threads};
 
-  void before() { visits(RL_INFO) = 0; }
+  void before() override { visits(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     int self = static_cast<int>(index);
     auto patience = self == threads - 1 ? of_the_last : Patience::usual;
     if (!semaphore.take(self, 1, patience)) {
@@ -162,13 +162,13 @@ struct AsLock : rl::test_suite<AsLock<threads, of_the_last>, threads> {
 
 // One wants two units, another one, a third gives two, one by one.
 template <Patience of_the_large>
-struct LargeAndSmall : rl::test_suite<LargeAndSmall<of_the_large>, 3> {
+struct LargeAndSmall : model::Scenario<3> {
   Semaphore semaphore{0};
   rl::var<int> result;
 
-  void before() { result(RL_INFO) = 0; }
+  void before() override { result(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       if (semaphore.take(0, 2, of_the_large)) {
         RL_ASSERT(result(RL_INFO) == 7);
@@ -184,7 +184,7 @@ struct LargeAndSmall : rl::test_suite<LargeAndSmall<of_the_large>, 3> {
       if (of_the_large == Patience::usual) semaphore.give(1);
     }
   }
-  void after() {
+  void after() override {
     std::uint64_t units = of_the_large == Patience::usual ? 2 : 1;
     RL_ASSERT(semaphore.word.peek() == SemaphoreWord::pack(static_cast<std::int64_t>(units)));
   }

@@ -33,13 +33,13 @@ using magpie::timer::TimerWord;
 using model::chosen;
 
 template <int others>
-struct Owner : rl::test_suite<Owner<others>, 1 + others> {
+struct Owner : model::Scenario<1 + others> {
   TimerSet sets[2];
   TimerWord word;
   rl::var<int> memory;  // the record's
   rl::var<int> fired;
 
-  void before() {
+  void before() override {
     memory(RL_INFO) = 1;
     fired(RL_INFO) = 0;
     sets[0].has(RL_INFO) = true;
@@ -47,7 +47,7 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
     word.enter(&sets[0]);
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       own();
     } else if (index == 1) {
@@ -112,19 +112,19 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
 };
 
 // One owner stops it, another finds it stopped and puts it into another set.
-struct TwoOwners : rl::test_suite<TwoOwners, 2> {
+struct TwoOwners : model::Scenario<2> {
   TimerSet sets[2];
   TimerWord word;
   rl::var<int> place;
 
-  void before() {
+  void before() override {
     place(RL_INFO) = 1;
     sets[0].has(RL_INFO) = true;
     sets[1].has(RL_INFO) = false;
     word.enter(&sets[0]);
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       sets[0].lock.lock(RL_INFO);
       sets[0].has(RL_INFO) = false;

@@ -107,15 +107,15 @@ struct Group {
 
 // Each finisher leaves a result; the last waiter to return destroys the group.
 template <int finishers, int waiters>
-struct Finish : rl::test_suite<Finish<finishers, waiters>, finishers + waiters> {
+struct Finish : model::Scenario<finishers + waiters> {
   Group group{finishers};
   rl::var<int> results[finishers];
   Atomic<std::uint32_t> returned{0};
 
-  void before() {
+  void before() override {
     for (auto& result : results) result(RL_INFO) = 0;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index < finishers) {
       results[index](RL_INFO) = 7;
       group.done();
@@ -128,13 +128,13 @@ struct Finish : rl::test_suite<Finish<finishers, waiters>, finishers + waiters> 
 };
 
 // One of two waiters uses the group again as soon as it has returned.
-struct Reuse : rl::test_suite<Reuse, 3> {
+struct Reuse : model::Scenario<3> {
   Group group{1};
   Atomic<std::uint32_t> again{0};
   rl::var<int> result;
 
-  void before() { result(RL_INFO) = 0; }
-  void thread(unsigned index) {
+  void before() override { result(RL_INFO) = 0; }
+  void thread(unsigned index) override {
     if (index == 0) {
       group.done();
       while (again.load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);

@@ -165,10 +165,10 @@ struct Runtime {
 };
 
 // One arms while the other goes to sleep.
-struct ArmOrSleep : rl::test_suite<ArmOrSleep, 2> {
+struct ArmOrSleep : model::Scenario<2> {
   Runtime<2> rt;
-  void before() { rt.search.wake_searching(), rt.search.add_idle(); }
-  void thread(unsigned index) {
+  void before() override { rt.search.wake_searching(), rt.search.add_idle(); }
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -176,17 +176,17 @@ struct ArmOrSleep : rl::test_suite<ArmOrSleep, 2> {
       rt.rest(1, false);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 // A keeper's timer comes, and it goes to sleep again, while another is armed that it would have covered.
-struct ArmWhileKept : rl::test_suite<ArmWhileKept, 2> {
+struct ArmWhileKept : model::Scenario<2> {
   Runtime<2> rt;
-  void before() {
+  void before() override {
     rt.search.wake_searching(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -194,17 +194,17 @@ struct ArmWhileKept : rl::test_suite<ArmWhileKept, 2> {
       rt.rest(1, false);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 // The keeper's timer makes a goroutine ready that runs for ever: another has to take over the watch.
-struct HandOn : rl::test_suite<HandOn, 3> {
+struct HandOn : model::Scenario<3> {
   Runtime<3> rt;
-  void before() {
+  void before() override {
     for (int i = 0; i < 2; ++i) rt.search.wake_searching(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -212,7 +212,7 @@ struct HandOn : rl::test_suite<HandOn, 3> {
       rt.rest(static_cast<int>(index), true);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 }  // namespace
