@@ -6,11 +6,11 @@
 // Bounds    Every interleaving of two or three threads.
 // Stands in The lock, and the list of waiters, of which only its emptiness counts here.
 //
-// Mutant MUTANT_RELAXED_RELEASE    what close() did to the list is seen, closed is not
-// Mutant MUTANT_RELAXED_ACQUIRE    the same
-// Mutant MUTANT_CLOSED_FIRST       the looks for a refusal are made in the other order
-// Mutant MUTANT_EMPTIED_FIRST      close() sends the receivers away before it says closed
-// Mutant MUTANT_COUNT_FIRST        the looks for closed and drained are made in the other order
+// Mutant MUTANT_RELAXED_RELEASE   what close() did to the list is seen, closed is not
+// Mutant MUTANT_RELAXED_ACQUIRE   the same
+// Mutant MUTANT_CLOSED_FIRST      the looks for a refusal are made in the other order
+// Mutant MUTANT_EMPTIED_FIRST     close() sends the receivers away before it says closed
+// Mutant MUTANT_COUNT_FIRST       the looks for closed and drained are made in the other order
 #include "model_run.h"
 
 #include "chan/chan_state.h"
@@ -19,7 +19,6 @@ namespace {
 
 using magpie::base::acquire;
 using magpie::base::Atomic;
-using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::chan::ChanState;
 using model::chosen;
@@ -30,29 +29,17 @@ struct Waiters {
   void set(std::uint32_t waiter) { first.store(waiter, release); }
 };
 
-struct Lock {
-  Atomic<std::uint32_t> word{0};
-  void lock() {
-    std::uint32_t free = 0;
-    while (!word.compare_exchange_strong(free, 1, acquire, relaxed)) {
-      free = 0;
-      rl::yield(1, RL_INFO);
-    }
-  }
-  void unlock() { word.store(0, release); }
-};
-
 struct Channel {
   ChanState state;
   Waiters receivers, senders;
-  Lock lock;
+  rl::mutex lock;
 
   void close() {
-    lock.lock();
+    lock.lock(RL_INFO);
     if (chosen<"MUTANT_EMPTIED_FIRST">()) receivers.set(0);
     state.close();
     receivers.set(0);
-    lock.unlock();
+    lock.unlock(RL_INFO);
   }
 
   bool refuses_send() const {
@@ -96,9 +83,9 @@ struct TryReceive : model::Scenario<3> {
     if (index == 0) {
       channel.close();
     } else if (index == 1) {
-      channel.lock.lock();
+      channel.lock.lock(RL_INFO);
       if (channel.state.closed()) channel.state.set_count(0);
-      channel.lock.unlock();
+      channel.lock.unlock(RL_INFO);
     } else {
       RL_ASSERT(!channel.refuses_receive());
     }
@@ -110,9 +97,9 @@ struct Drained : model::Scenario<2> {
   Channel channel;
   void before() override { channel.state.open(2); }
   void set_count(std::size_t count) {
-    channel.lock.lock();
+    channel.lock.lock(RL_INFO);
     channel.state.set_count(count);
-    channel.lock.unlock();
+    channel.lock.unlock(RL_INFO);
   }
   void thread(unsigned index) override {
     if (index == 0) {

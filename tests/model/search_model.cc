@@ -9,13 +9,13 @@
 // Bounds    See main(): two or three threads; preemptions are bounded, as the full tree is too large.
 //           There are exactly as many Ms as Ps, and no further thread can be had.
 //
-// Mutant MUTANT_NO_FENCE           publisher and sleeper miss each other
-// Mutant MUTANT_NO_SECOND_LOOK     nobody looks again before he sleeps
-// Mutant MUTANT_SEARCHERS_LOOK     only searchers look again, as in Go
-// Mutant MUTANT_NO_CHAIN           who found something starts no further searcher
-// Mutant MUTANT_SILENT_MOVE        goroutines move between queues without waking a searcher
-// Mutant MUTANT_STOP_UNLOCKED      a searcher for whom no P is left is taken back without the lock
-// Mutant MUTANT_LISTED_LATE        an M gets on the list of sleepers only after its second look
+// Mutant MUTANT_NO_FENCE         publisher and sleeper miss each other
+// Mutant MUTANT_NO_SECOND_LOOK   nobody looks again before he sleeps
+// Mutant MUTANT_SEARCHERS_LOOK   only searchers look again, as in Go
+// Mutant MUTANT_NO_CHAIN         who found something starts no further searcher
+// Mutant MUTANT_SILENT_MOVE      goroutines move between queues without waking a searcher
+// Mutant MUTANT_STOP_UNLOCKED    a searcher for whom no P is left is taken back without the lock
+// Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
 #include "model_run.h"
 
 #include "sched/search.h"

@@ -10,81 +10,51 @@
 // Mutant MUTANT_RELAXED_RELEASE   who gets a unit does not see what was done before
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_BIT            a waiter gets in line without saying so
-// Mutant MUTANT_RELEASES_EARLY   with an empty line, the units are put there before the list's lock is released
+// Mutant MUTANT_RELEASES_EARLY    with an empty line, the units are put there before the list's lock is released
 // Mutant MUTANT_LEAVES_SILENTLY   one that gives up does not serve those behind it
 #include "model_run.h"
+#include "waiters.h"
 
 #include "sync/semaphore_core.h"
 
 namespace {
 
-using magpie::base::acquire;
 using magpie::base::Atomic;
-using magpie::base::relaxed;
-using magpie::base::release;
 using magpie::sync::SemaphoreWord;
 using model::chosen;
 
 constexpr int kMost = 3;
 
-// semaphore.cc, with a lock and a list of its own.
+// semaphore.cc
 struct Semaphore {
   enum class Patience { usual, none };
 
   Atomic<std::uint64_t> word;
-  Atomic<std::uint32_t> lock_word{0};
-  rl::var<int> length;
-  rl::var<int> line[kMost];
+  model::Memory memory;
+  model::ListLock list_lock{memory};
+  model::Line line;
   rl::var<int> wanted[kMost];
-  rl::var<int> memory;  // the semaphore's
-  Atomic<std::uint32_t> wake[kMost];
+  model::WakeUp wake_up[kMost];
 
-  explicit Semaphore(int units) : word(SemaphoreWord::pack(units)) {
-    length(RL_INFO) = 0;
-    memory(RL_INFO) = 1;
-  }
-  void destroy() { memory(RL_INFO) = 0; }
-  void touch() { RL_ASSERT(memory(RL_INFO) == 1); }
-
-  void acquire_lock() {
-    std::uint32_t free = 0;
-    while (!lock_word.compare_exchange_strong(free, 1, acquire, relaxed)) {
-      free = 0;
-      rl::yield(1, RL_INFO);
-    }
-    touch();
-  }
-  void release_lock() {
-    touch();
-    lock_word.store(0, release);
-  }
-
-  bool remove(int who) {
-    int n = length(RL_INFO), at = 0;
-    while (at < n && line[at](RL_INFO) != who) ++at;
-    if (at == n) return false;
-    for (; at + 1 < n; ++at) line[at](RL_INFO) = line[at + 1](RL_INFO);
-    length(RL_INFO) = n - 1;
-    return true;
-  }
+  explicit Semaphore(int units) : word(SemaphoreWord::pack(units)) {}
 
   // Who was served: bits.
   int serve() {
     int served = 0;
     for (;;) {
-      if (length(RL_INFO) == 0) {
+      int first = line.first();
+      if (first < 0) {
         SemaphoreWord::clear_waiters(word);
         return served;
       }
-      int first = line[0](RL_INFO);
       if (!SemaphoreWord::take_locked(word, wanted[first](RL_INFO))) return served;
-      remove(first);
+      line.remove(first);
       served |= 1 << first;
     }
   }
   void wake_all(int served) {
     for (int i = 0; i < kMost; ++i) {
-      if ((served >> i & 1) != 0) wake[i].store(1, release);
+      if ((served >> i & 1) != 0) wake_up[i].send();
     }
   }
 
@@ -97,38 +67,35 @@ struct Semaphore {
   // False: given up.
   bool take(int self, int units, Patience patience) {
     if (SemaphoreWord::try_take(word, units) == SemaphoreWord::Taken::yes) return true;
-    acquire_lock();
-    int n = length(RL_INFO);
-    if (n == 0 && take_or_ask(units)) {
-      release_lock();
+    list_lock.lock();
+    if (line.size() == 0 && take_or_ask(units)) {
+      list_lock.unlock();
       return true;
     }
     wanted[self](RL_INFO) = units;
-    line[n](RL_INFO) = self;
-    length(RL_INFO) = n + 1;
-    release_lock();
+    line.push_back(self);
+    list_lock.unlock();
     if (patience == Patience::none && leave_line(self)) return false;
-    while (wake[self].load(acquire) == 0) rl::yield(1, RL_INFO);
-    wake[self].store(0, relaxed);
+    wake_up[self].wait();
     return true;
   }
 
   bool leave_line(int self) {
-    acquire_lock();
-    bool listed = remove(self);
+    list_lock.lock();
+    bool listed = line.remove(self);
     int served = listed && !chosen<"MUTANT_LEAVES_SILENTLY">() ? serve() : 0;
-    release_lock();
+    list_lock.unlock();
     wake_all(served);
     return listed;
   }
 
   void give(int units) {
     while (SemaphoreWord::release(word, units) == SemaphoreWord::Released::others_wait) {
-      acquire_lock();
-      bool others_wait = length(RL_INFO) != 0 || chosen<"MUTANT_RELEASES_EARLY">();
+      list_lock.lock();
+      bool others_wait = line.size() != 0 || chosen<"MUTANT_RELEASES_EARLY">();
       if (others_wait) RL_ASSERT(SemaphoreWord::put_locked(word, units));
       int served = serve();
-      release_lock();
+      list_lock.unlock();
       wake_all(served);
       if (others_wait) return;
     }
@@ -156,7 +123,7 @@ struct AsLock : model::Scenario<threads> {
     visits(RL_INFO) = visits(RL_INFO) + 1;
     bool last = to_come.fetch_sub(1, std::memory_order_acq_rel) == 1;
     semaphore.give(1);
-    if (last) semaphore.destroy();
+    if (last) semaphore.memory.destroy();
   }
 };
 

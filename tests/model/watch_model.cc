@@ -8,11 +8,11 @@
 // Bounds    See main(): two or three threads, bounded preemptions. A keeper's time comes at any moment after it
 //           took the watch, also when it is just being woken by hand.
 //
-// Mutant MUTANT_NO_FENCE        armer and sleeper miss each other
-// Mutant MUTANT_WATCH_FIRST     a sleeper decides on the watch before it is counted as idle
-// Mutant MUTANT_NEVER_LEFT      a keeper that woke up leaves its time in the word
-// Mutant MUTANT_NO_CHAIN   a keeper that found work starts no further searcher
-// Mutant MUTANT_ARMER_IDLE      an armer never wakes anybody
+// Mutant MUTANT_NO_FENCE      armer and sleeper miss each other
+// Mutant MUTANT_WATCH_FIRST   a sleeper decides on the watch before it is counted as idle
+// Mutant MUTANT_NEVER_LEFT    a keeper that woke up leaves its time in the word
+// Mutant MUTANT_NO_CHAIN      a keeper that found work starts no further searcher
+// Mutant MUTANT_ARMER_IDLE    an armer never wakes anybody
 #include "model_run.h"
 
 #include <algorithm>
