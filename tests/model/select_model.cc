@@ -6,10 +6,11 @@
 // Stands in The locks, the lists (one place each), the wake-up. Thread 0 is the commit step, which begins with both locks.
 //
 // Mutant MUTANT_BLIND_EXCHANGE    two partners win
-// Mutant MUTANT_RELAXED_RELEASE   the value does not arrive
+// Mutant MUTANT_RELAXED_RELEASE   the wake-up does not bring what was done before it
 // Mutant MUTANT_NO_SECOND_LOCK    the select goes on without having held each lock again
 // Mutant MUTANT_HASTY_DEADLINE    the deadline does not wait for the commit step
 #include "model_run.h"
+#include "waiters.h"
 
 #include "chan/claim.h"
 
@@ -22,15 +23,12 @@ using magpie::chan::SelectWord;
 using model::chosen;
 
 struct Channel {
-  Atomic<std::uint32_t> word{1};  // held: the select has just shown its records
-  rl::var<int> listed;            // whether the select's record is on the list
-  rl::var<int> kept;              // a partner's value that was not wanted
+  model::WakeUp freed;  // the lock, which begins held: the select has just shown its records
+  rl::var<int> listed;  // whether the select's record is on the list
+  rl::var<int> kept;    // a partner's value that was not wanted
 
-  // Not by compare-exchange, which a mutant makes blind.
-  void lock() {
-    while (word.exchange(1, acquire) != 0) rl::yield(1, RL_INFO);
-  }
-  void unlock() { word.store(0, release); }
+  void lock() { freed.wait(); }
+  void unlock() { freed.send(); }
 };
 
 constexpr unsigned kCommit = 0, kSelect = 1, kPartner0 = 2, kPartner1 = 3, kDeadline = 4;
