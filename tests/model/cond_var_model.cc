@@ -4,7 +4,7 @@
 //           one gave up before; it is never lost between one that gives up and the next. Who resumes a waiter sees its
 //           saved context, and a waiter what was done before the notification (plain variables). Records are not
 //           touched after their waiter has returned, nor the list after it was destroyed when all had been notified.
-// Bounds    As many preemptions as main() says.
+// Bounds    One that waits and one that notifies: every interleaving. Else as many preemptions as main() says.
 // Stands in The list's lock and the list; cond_var.cc's steps. A waiter's sleep, its timer and who resumes it are
 //           threads of the model.
 //
@@ -205,8 +205,8 @@ struct TimeIsUp : model::Scenario<second_waits ? 4 : 3> {
 
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
-      .explore<OneWaits>("one waits, one notifies and destroys", model::bounded(5))
-      .explore<TimeIsUp<false>>("time is up", model::bounded(4))
-      .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(3))
+      .explore<OneWaits>("one waits, one notifies and destroys", model::full())
+      .explore<TimeIsUp<false>>("time is up", model::bounded(5))
+      .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(4))
       .report();
 }

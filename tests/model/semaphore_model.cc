@@ -4,7 +4,7 @@
 //           what was done before it was released; after the last acquire the semaphore may be destroyed while the
 //           others' release() has not returned (a plain variable stands for its memory); a waiter that gives up
 //           leaves the units to those behind it.
-// Bounds    As many preemptions as main() says.
+// Bounds    Two that use it as a lock: every interleaving. Else as many preemptions as main() says.
 // Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here; semaphore.cc's steps.
 //
 // Mutant MUTANT_RELAXED_RELEASE   who gets a unit does not see what was done before
@@ -161,7 +161,7 @@ struct LargeAndSmall : model::Scenario<3> {
 
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
-      .explore<AsLock<2, Patience::usual>>("two", model::bounded(5))
+      .explore<AsLock<2, Patience::usual>>("two", model::full())
       .explore<AsLock<2, Patience::none>>("two, one gives up", model::bounded(5))
       .explore<LargeAndSmall<Patience::none>>("the large one gives up", model::bounded(3))
       .explore<LargeAndSmall<Patience::usual>>("large and small", model::bounded(2))
