@@ -6,11 +6,11 @@
 // Bounds    Every interleaving of two or three threads.
 // Stands in The lock, and the list of waiters, of which only its emptiness counts here.
 //
-// Mutant MUTANT_RELAXED_RELEASE    what close() did to the list is seen, closed is not
-// Mutant MUTANT_RELAXED_ACQUIRE    the same
-// Mutant MUTANT_CLOSED_FIRST       the looks for a refusal are made in the other order
-// Mutant MUTANT_EMPTIED_FIRST      close() sends the receivers away before it says closed
-// Mutant MUTANT_COUNT_FIRST        the looks for closed and drained are made in the other order
+// Mutant MUTANT_RELAXED_RELEASE   what close() did to the list is seen, closed is not
+// Mutant MUTANT_RELAXED_ACQUIRE   the same
+// Mutant MUTANT_CLOSED_FIRST      the looks for a refusal are made in the other order
+// Mutant MUTANT_EMPTIED_FIRST     close() sends the receivers away before it says closed
+// Mutant MUTANT_COUNT_FIRST       the looks for closed and drained are made in the other order
 #include "model_run.h"
 
 #include "chan/chan_state.h"
@@ -19,9 +19,9 @@ namespace {
 
 using magpie::base::acquire;
 using magpie::base::Atomic;
-using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::chan::ChanState;
+using model::chosen;
 
 struct Waiters {
   Atomic<std::uint32_t> first{0};
@@ -29,69 +29,41 @@ struct Waiters {
   void set(std::uint32_t waiter) { first.store(waiter, release); }
 };
 
-struct Lock {
-  Atomic<std::uint32_t> word{0};
-  void lock() {
-    std::uint32_t free = 0;
-    while (!word.compare_exchange_strong(free, 1, acquire, relaxed)) {
-      free = 0;
-      rl::yield(1, RL_INFO);
-    }
-  }
-  void unlock() { word.store(0, release); }
-};
-
 struct Channel {
   ChanState state;
   Waiters receivers, senders;
-  Lock lock;
+  rl::mutex lock;
 
   void close() {
-    lock.lock();
-#ifdef MUTANT_EMPTIED_FIRST
-    receivers.set(0);
-    state.close();
-#else
+    lock.lock(RL_INFO);
+    if (chosen<"MUTANT_EMPTIED_FIRST">()) receivers.set(0);
     state.close();
     receivers.set(0);
-#endif
-    lock.unlock();
+    lock.unlock(RL_INFO);
   }
 
   bool refuses_send() const {
-#ifdef MUTANT_CLOSED_FIRST
-    bool open = !state.is_closed();
-    return open && receivers.looks_empty();
-#else
+    if (chosen<"MUTANT_CLOSED_FIRST">()) return !state.is_closed() && receivers.looks_empty();
     return state.refuses_send(receivers);
-#endif
   }
   bool refuses_receive() const {
-#ifdef MUTANT_CLOSED_FIRST
-    bool open = !state.is_closed();
-    return open && state.size() == 0;
-#else
+    if (chosen<"MUTANT_CLOSED_FIRST">()) return !state.is_closed() && state.size() == 0;
     return state.refuses_receive(senders);
-#endif
   }
   bool is_drained() const {
-#ifdef MUTANT_COUNT_FIRST
-    bool empty = state.size() == 0;
-    return state.is_closed() && empty;
-#else
+    if (chosen<"MUTANT_COUNT_FIRST">()) return state.size() == 0 && state.is_closed();
     return state.is_drained();
-#endif
   }
 };
 
 // A receiver waits; the channel is closed; somebody tries to send.
-struct TrySend : rl::test_suite<TrySend, 2> {
+struct TrySend : model::Scenario<2> {
   Channel channel;
-  void before() {
+  void before() override {
     channel.state.open(0);
     channel.receivers.set(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       channel.close();
     } else {
@@ -101,19 +73,19 @@ struct TrySend : rl::test_suite<TrySend, 2> {
 };
 
 // A value is in the buffer; the channel is closed; only then it is received; somebody tries to receive.
-struct TryReceive : rl::test_suite<TryReceive, 3> {
+struct TryReceive : model::Scenario<3> {
   Channel channel;
-  void before() {
+  void before() override {
     channel.state.open(1);
     channel.state.set_count(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       channel.close();
     } else if (index == 1) {
-      channel.lock.lock();
+      channel.lock.lock(RL_INFO);
       if (channel.state.closed()) channel.state.set_count(0);
-      channel.lock.unlock();
+      channel.lock.unlock(RL_INFO);
     } else {
       RL_ASSERT(!channel.refuses_receive());
     }
@@ -121,15 +93,15 @@ struct TryReceive : rl::test_suite<TryReceive, 3> {
 };
 
 // Two values are sent, the first is received; the channel is closed. It is never drained.
-struct Drained : rl::test_suite<Drained, 2> {
+struct Drained : model::Scenario<2> {
   Channel channel;
-  void before() { channel.state.open(2); }
+  void before() override { channel.state.open(2); }
   void set_count(std::size_t count) {
-    channel.lock.lock();
+    channel.lock.lock(RL_INFO);
     channel.state.set_count(count);
-    channel.lock.unlock();
+    channel.lock.unlock(RL_INFO);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       set_count(1);
       set_count(0);
@@ -143,8 +115,8 @@ struct Drained : rl::test_suite<Drained, 2> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<TrySend>("a send meets close", model::full())
       .explore<TryReceive>("a receive meets close", model::full())
       .explore<Drained>("closed and drained", model::full())

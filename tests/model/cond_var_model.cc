@@ -4,7 +4,7 @@
 //           one gave up before; it is never lost between one that gives up and the next. Who resumes a waiter sees its
 //           saved context, and a waiter what was done before the notification (plain variables). Records are not
 //           touched after their waiter has returned, nor the list after it was destroyed when all had been notified.
-// Bounds    As many preemptions as main() says.
+// Bounds    One that waits and one that notifies: every interleaving. Else as many preemptions as main() says.
 // Stands in The list's lock and the list; cond_var.cc's steps. A waiter's sleep, its timer and who resumes it are
 //           threads of the model.
 //
@@ -14,81 +14,48 @@
 // Mutant MUTANT_LISTED_LATE       a waiter gets on the list after it has released its lock
 // Mutant MUTANT_NOBODY_WAITS      the list is destroyed without waiting for those who withdraw
 #include "model_run.h"
+#include "waiters.h"
 
 #include "sync/signal_word.h"
 
 namespace {
 
-using magpie::base::acquire;
-using magpie::base::Atomic;
-using magpie::base::release;
 using magpie::sync::SignalWord;
-
-// A lock of the model, for the list and for the user.
-struct SpinLock {
-  Atomic<std::uint32_t> word{0};
-  void lock() {
-    while (word.exchange(1, acquire) != 0) rl::yield(1, RL_INFO);
-  }
-  void unlock() { word.store(0, release); }
-};
+using model::chosen;
 
 constexpr int kWaiters = 2;
 
 // A record on a waiter's stack, and what became of the waiter.
 struct Record {
   SignalWord signal;
-  rl::var<int> alive;    // the record's memory: 0 when the waiter has returned
+  model::Memory memory;  // gone when the waiter has returned
   rl::var<int> context;  // saved when the waiter parks
-  Atomic<std::uint32_t> resumed{0};
-  enum How : std::uint32_t { not_yet, woken, timed_out };
+  model::WakeUp wake_up;
+  enum How { not_yet, woken, timed_out };
+  How resumed = not_yet;  // the model's own: threads take turns
 
-  Record() {
-    alive(RL_INFO) = 1;
-    context(RL_INFO) = 0;
-  }
-  void touch() { RL_ASSERT(alive(RL_INFO) == 1); }
+  Record() { context(RL_INFO) = 0; }
   // By whoever makes it run again.
   void resume(How how) {
-    touch();
+    memory.touch();
     RL_ASSERT(context(RL_INFO) == 1);
-    RL_ASSERT(resumed.exchange(how, release) == not_yet);
+    RL_ASSERT(resumed == not_yet);
+    resumed = how;
+    wake_up.send();
   }
 };
 
 // cond_var.cc
 struct CondVar {
-  SpinLock lock;
-  rl::var<int> first, second;  // the list: indices + 1
-  rl::var<int> memory;
+  model::Memory memory;
+  model::ListLock list_lock{memory};
+  model::Line line;
   Record records[kWaiters];
 
-  CondVar() {
-    first(RL_INFO) = 0;
-    second(RL_INFO) = 0;
-    memory(RL_INFO) = 1;
-  }
-  void lock_list() {
-    lock.lock();
-    RL_ASSERT(memory(RL_INFO) == 1);
-  }
-  void unlock_list() {
-    RL_ASSERT(memory(RL_INFO) == 1);
-    lock.unlock();
-  }
-
   void push(int self) {
-    lock_list();
-    (static_cast<int>(first(RL_INFO)) == 0 ? first : second)(RL_INFO) = self + 1;
-    unlock_list();
-  }
-  void unlink(int self) {
-    if (first(RL_INFO) == self + 1) {
-      first(RL_INFO) = static_cast<int>(second(RL_INFO));
-      second(RL_INFO) = 0;
-    } else if (second(RL_INFO) == self + 1) {
-      second(RL_INFO) = 0;
-    }
+    list_lock.lock();
+    line.push_back(self);
+    list_lock.unlock();
   }
 
   // The waiter's commit step; it may run again as soon as that has been told.
@@ -100,10 +67,9 @@ struct CondVar {
   // Returns how it was resumed; its record is gone then.
   Record::How sleep(int self) {
     Record& record = records[self];
-    std::uint32_t how;
-    while ((how = record.resumed.load(acquire)) == Record::not_yet) rl::yield(1, RL_INFO);
-    record.alive(RL_INFO) = 0;
-    return static_cast<Record::How>(how);
+    record.wake_up.wait();
+    record.memory.destroy();
+    return record.resumed;
   }
 
   // The timer's step.
@@ -114,24 +80,27 @@ struct CondVar {
       rl::yield(1, RL_INFO);
     }
     if (withdrawn == SignalWord::Withdrawn::no_notified) return;
-    lock_list();
-    unlink(self);
-    unlock_list();
+    list_lock.lock();
+    line.remove(self);
+    list_lock.unlock();
     record.resume(Record::timed_out);
   }
 
   // How many were notified.
   int notify(int most) {
     int claimed[kWaiters] = {}, count = 0;
-    lock_list();
-    int line[kWaiters] = {first(RL_INFO), second(RL_INFO)};
-    for (int at : line) {
-      if (at == 0 || count == most || !records[at - 1].signal.claim()) continue;
-      records[at - 1].touch();
-      unlink(at - 1);
-      claimed[count++] = at - 1;
+    list_lock.lock();
+    for (int i = 0; i < line.size() && count < most;) {
+      int waiter = line.at(i);
+      if (!records[waiter].signal.claim()) {
+        ++i;
+        continue;
+      }
+      records[waiter].memory.touch();
+      line.remove(waiter);
+      claimed[count++] = waiter;
     }
-    unlock_list();
+    list_lock.unlock();
     for (int i = 0; i < count; ++i) {
       if (records[claimed[i]].signal.finish()) records[claimed[i]].resume(Record::woken);
     }
@@ -139,50 +108,44 @@ struct CondVar {
   }
 
   void destroy() {
-#ifndef MUTANT_NOBODY_WAITS
-    for (;;) {
-      lock_list();
-      int line[kWaiters] = {first(RL_INFO), second(RL_INFO)};
+    while (!chosen<"MUTANT_NOBODY_WAITS">()) {
+      list_lock.lock();
       bool withdraws = false;
-      for (int at : line) withdraws |= at != 0 && records[at - 1].signal.is_withdrawn();
-      unlock_list();
+      for (int i = 0; i < line.size(); ++i) withdraws |= records[line.at(i)].signal.is_withdrawn();
+      list_lock.unlock();
       if (!withdraws) break;
       rl::yield(1, RL_INFO);
     }
-#endif
-    memory(RL_INFO) = 0;
+    memory.destroy();
   }
 };
 
 // Thread 0 waits, thread 1 notifies once it sees, under the user's lock, that it waits, and destroys the CondVar.
-struct OneWaits : rl::test_suite<OneWaits, 2> {
-  SpinLock user;
+struct OneWaits : model::Scenario<2> {
+  rl::mutex user;
   CondVar changed;
   rl::var<int> waits, result;
 
-  void before() {
+  void before() override {
     waits(RL_INFO) = 0;
     result(RL_INFO) = 0;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
-      user.lock();
+      user.lock(RL_INFO);
       waits(RL_INFO) = 1;
-#ifdef MUTANT_LISTED_LATE
-      user.unlock();
-      changed.push(0);
-#else
-      changed.push(0);
-      user.unlock();
-#endif
+      bool listed_late = chosen<"MUTANT_LISTED_LATE">();
+      if (!listed_late) changed.push(0);
+      user.unlock(RL_INFO);
+      if (listed_late) changed.push(0);
       changed.park(0);
       RL_ASSERT(changed.sleep(0) == Record::woken);
       RL_ASSERT(result(RL_INFO) == 7);
     } else {
       for (bool seen = false; !seen;) {
-        user.lock();
+        user.lock(RL_INFO);
         seen = waits(RL_INFO) == 1;
-        user.unlock();
+        user.unlock(RL_INFO);
         if (!seen) rl::yield(1, RL_INFO);
       }
       result(RL_INFO) = 7;
@@ -195,16 +158,17 @@ struct OneWaits : rl::test_suite<OneWaits, 2> {
 // Two are on the list. The first one's time is up (thread 2) when one of them is notified (thread 3): the first is
 // notified, or it gives up and the second is. Without the second, it is destroyed right after.
 template <bool second_waits>
-struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
+struct TimeIsUp : model::Scenario<second_waits ? 4 : 3> {
   CondVar changed;
-  int how[kWaiters] = {};  // the model's own: threads take turns
+  model::WakeUp first_is_through;
+  Record::How how[kWaiters] = {};  // the model's own: threads take turns
   int notified = 0;
 
-  void before() {
+  void before() override {
     changed.push(0);
     if (second_waits) changed.push(1);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       wait(0);
     } else if (index == 1) {
@@ -218,19 +182,16 @@ struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
   }
   void wait(int self) {
     changed.park(self);
-    if (self == 1 && !second_has_to_wake()) return;
-    how[self] = changed.sleep(self);
-  }
-  // The second is woken only if the first gave up.
-  bool second_has_to_wake() {
-    for (;;) {
-      std::uint32_t first = changed.records[0].resumed.load(acquire);
-      if (first != Record::not_yet) return first == Record::timed_out;
-      rl::yield(1, RL_INFO);
+    if (self == 1) {
+      // It is woken only if the first gave up.
+      first_is_through.wait();
+      if (how[0] != Record::timed_out) return;
     }
+    how[self] = changed.sleep(self);
+    if (self == 0) first_is_through.send();
   }
 
-  void after() {
+  void after() override {
     if (second_waits) {
       RL_ASSERT(notified == 1);
       RL_ASSERT((how[0] == Record::woken) != (how[1] == Record::woken));
@@ -242,10 +203,10 @@ struct TimeIsUp : rl::test_suite<TimeIsUp<second_waits>, second_waits ? 4 : 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
-      .explore<OneWaits>("one waits, one notifies and destroys", model::bounded(5))
-      .explore<TimeIsUp<false>>("time is up", model::bounded(4))
-      .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(3))
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
+      .explore<OneWaits>("one waits, one notifies and destroys", model::full())
+      .explore<TimeIsUp<false>>("time is up", model::bounded(5))
+      .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(4))
       .report();
 }

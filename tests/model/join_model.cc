@@ -105,10 +105,10 @@ struct Pair {
 };
 
 // One joins, one runs it to the end.
-struct JoinAndFinish : rl::test_suite<JoinAndFinish, 2> {
+struct JoinAndFinish : model::Scenario<2> {
   Pair pair;
-  void before() { pair.claim.take_removed(); }  // whoever dequeued it has taken it
-  void thread(unsigned index) {
+  void before() override { pair.claim.take_removed(); }  // whoever dequeued it has taken it
+  void thread(unsigned index) override {
     if (index == 0) {
       pair.wait();
     } else {
@@ -116,16 +116,16 @@ struct JoinAndFinish : rl::test_suite<JoinAndFinish, 2> {
       pair.finish();
     }
   }
-  void after() {
+  void after() override {
     pair.check_end();
     RL_ASSERT(pair.joined == 1);
   }
 };
 
 // One lets it go, one runs it to the end.
-struct DetachAndFinish : rl::test_suite<DetachAndFinish, 2> {
+struct DetachAndFinish : model::Scenario<2> {
   Pair pair;
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       pair.touch();
       if (!pair.join.detach()) pair.free_record();
@@ -134,13 +134,13 @@ struct DetachAndFinish : rl::test_suite<DetachAndFinish, 2> {
       pair.finish();
     }
   }
-  void after() { pair.check_end(); }
+  void after() override { pair.check_end(); }
 };
 
 // The joiner claims it and runs it in place, unless the one who dequeues its entry is faster.
-struct ClaimAndDequeue : rl::test_suite<ClaimAndDequeue, 2> {
+struct ClaimAndDequeue : model::Scenario<2> {
   Pair pair;
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       if (pair.claim.claim()) {
         pair.run_body();
@@ -160,7 +160,7 @@ struct ClaimAndDequeue : rl::test_suite<ClaimAndDequeue, 2> {
       });
     }
   }
-  void after() {
+  void after() override {
     pair.check_end();
     RL_ASSERT(pair.joined == 1);
   }
@@ -168,7 +168,7 @@ struct ClaimAndDequeue : rl::test_suite<ClaimAndDequeue, 2> {
 
 // The claimed goroutine blocks and is readied: now two entries of it are in queues, met by two threads
 // in any order.
-struct ClaimedBlocks : rl::test_suite<ClaimedBlocks, 3> {
+struct ClaimedBlocks : model::Scenario<3> {
   Pair pair;
   model::Atomic<int> second_entry{0};  // 1: queued; 2: there will be none
   int resumed = 0;
@@ -180,7 +180,7 @@ struct ClaimedBlocks : rl::test_suite<ClaimedBlocks, 3> {
     pair.go_on();
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       if (pair.claim.claim()) {
         pair.run_body();
@@ -202,7 +202,7 @@ struct ClaimedBlocks : rl::test_suite<ClaimedBlocks, 3> {
       if (seen == 1) pair.meet_entry([this] { resume(); });
     }
   }
-  void after() {
+  void after() override {
     pair.check_end();
     RL_ASSERT(pair.joined == 1);
   }
@@ -210,8 +210,8 @@ struct ClaimedBlocks : rl::test_suite<ClaimedBlocks, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<JoinAndFinish>("join and finish", model::full())
       .explore<DetachAndFinish>("detach and finish", model::full())
       .explore<ClaimAndDequeue>("claim and dequeue", model::full())

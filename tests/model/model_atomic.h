@@ -6,7 +6,7 @@
 // Three things it does not show: a load that sees a store which runs later (load buffering), a failed
 // compare-exchange that read an outdated value, and seq_cst fences that do not also synchronise.
 //
-// Mutants, for a model that names them (see tests/CMakeLists.txt):
+// Mutants, for a model that names them (see mutant.h):
 //   MUTANT_RELAXED_RELEASE   release means nothing
 //   MUTANT_RELAXED_ACQUIRE   acquire means nothing
 //   MUTANT_WEAK_SEQ_CST      seq_cst is only acq_rel
@@ -26,6 +26,8 @@
 #include <source_location>
 #include <type_traits>
 #include <utility>
+
+#include "mutant.h"
 
 #include <relacy/relacy.hpp>
 
@@ -51,33 +53,27 @@ struct Order {
   bool total;  // seq_cst
 };
 
-constexpr Order meaning_of(std::memory_order order) {
+inline Order meaning_of(std::memory_order order) {
   Order means{order == std::memory_order_acquire || order == std::memory_order_acq_rel,
               order == std::memory_order_release || order == std::memory_order_acq_rel,
               order == std::memory_order_seq_cst};
-#ifdef MUTANT_WEAK_SEQ_CST
-  if (means.total) means = {true, true, false};
-#endif
-#ifdef MUTANT_RELAXED_RELEASE
-  means.releases = false;
-#endif
-#ifdef MUTANT_RELAXED_ACQUIRE
-  means.acquires = false;
-#endif
+  if (means.total && chosen<"MUTANT_WEAK_SEQ_CST">()) means = {true, true, false};
+  if (chosen<"MUTANT_RELAXED_RELEASE">()) means.releases = false;
+  if (chosen<"MUTANT_RELAXED_ACQUIRE">()) means.acquires = false;
   return means;
 }
 
-constexpr rl::memory_order for_load(std::memory_order order) {
+inline rl::memory_order for_load(std::memory_order order) {
   Order means = meaning_of(order);
   return means.total ? rl::mo_seq_cst : means.acquires ? rl::mo_acquire : rl::mo_relaxed;
 }
 
-constexpr rl::memory_order for_store(std::memory_order order) {
+inline rl::memory_order for_store(std::memory_order order) {
   Order means = meaning_of(order);
   return means.total ? rl::mo_seq_cst : means.releases ? rl::mo_release : rl::mo_relaxed;
 }
 
-constexpr rl::memory_order for_both(std::memory_order order) {
+inline rl::memory_order for_both(std::memory_order order) {
   Order means = meaning_of(order);
   if (means.total) return rl::mo_seq_cst;
   if (means.acquires) return means.releases ? rl::mo_acq_rel : rl::mo_acquire;
@@ -129,15 +125,13 @@ class Atomic {
 
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
                                std::memory_order failure, Where where = Where::current()) {
+    if (chosen<"MUTANT_BLIND_EXCHANGE">()) {
+      value_.exchange(desired, for_both(success), place(where));
+      return true;
+    }
     Stored found = expected;
-#ifdef MUTANT_BLIND_EXCHANGE
-    (void)failure;
-    value_.exchange(desired, for_both(success), place(where));
-    bool done = true;
-#else
     bool done = value_.compare_exchange_strong(found, desired, for_both(success), place(where),
                                                for_load(failure), place(where));
-#endif
     expected = static_cast<T>(found);
     return done;
   }
@@ -161,11 +155,7 @@ class Atomic {
 };
 
 inline void seq_cst_fence(Where where = Where::current()) {
-#ifdef MUTANT_NO_FENCE
-  (void)where;
-#else
-  rl::atomic_thread_fence(rl::mo_seq_cst, place(where));
-#endif
+  if (!chosen<"MUTANT_NO_FENCE">()) rl::atomic_thread_fence(rl::mo_seq_cst, place(where));
 }
 
 }  // namespace model

@@ -1,4 +1,5 @@
-// model_run.h: runs the scenarios of a model and says how much was explored.
+// model_run.h: runs the scenarios of a model, or of its mutant that the command line names (see mutant.h), and says how
+// much was explored.
 //
 //   full      every interleaving, every value a load may return
 //   bounded   the same with at most so many preemptions; switches from threads that end, block or
@@ -7,9 +8,12 @@
 //
 // In full and bounded searches a load returns the newest value or the one before it, in random ones
 // also the one before that: Relacy keeps no more.
+//
+// Relacy is a template for each scenario and takes seconds to compile. Here it only knows how many threads there are,
+// and is compiled once for all models, in model_run.cc.
 #pragma once
 
-#include <cstdio>
+#include <cstddef>
 #include <string>
 
 #include "model_atomic.h"
@@ -28,57 +32,51 @@ inline How bounded(unsigned n) {
 }
 inline How random(unsigned n) { return {rl::sched_random, 0, n, "random"}; }
 
+// One execution: made anew for each, and destroyed after it.
+struct AnyScenario {
+  AnyScenario() = default;
+  AnyScenario(const AnyScenario&) = delete;
+  AnyScenario& operator=(const AnyScenario&) = delete;
+  virtual ~AnyScenario() = default;
+  virtual void before() {}
+  virtual void thread(unsigned index) = 0;
+  virtual void after() {}
+};
+template <unsigned threads>
+struct Scenario : AnyScenario {
+  static constexpr unsigned kThreads = threads;
+};
+
+// How to make one. Not by new, which is Relacy's: whether freed memory is reused would be one more thing to explore.
+struct ScenarioKind {
+  unsigned threads;
+  std::size_t size, alignment;
+  AnyScenario* (*make_at)(void* place);
+};
+
 class Runs {
  public:
-  // Explores one scenario. After a failure, which Relacy prints with its history, the others are
-  // skipped.
-  template <class Scenario>
+  Runs(int argc, char** argv) {
+    if (argc > 1) Mutant::choose(argv[1]);
+  }
+
+  // Explores one scenario. After a failure the others are skipped.
+  template <class Explored>
   Runs& explore(const char* name, const How& how) {
-    if (failed_) return *this;
-    rl::test_params params;
-    params.search_type = how.type;
-    params.context_bound = how.preemptions;
-    params.iteration_count = how.executions;
-    params.execution_depth_limit = 1000;
-    rl::ostringstream quiet;
-    params.progress_stream = &quiet;
-    failed_ = !rl::simulate<Scenario>(params);
-    total_ += params.stop_iteration;
-    std::printf("%s: %s, %s, %llu executions\n\n", failed_ ? "FAILED" : "passed", name,
-                how.text.c_str(), static_cast<unsigned long long>(params.stop_iteration));
+    explore({Explored::kThreads, sizeof(Explored), alignof(Explored),
+             [](void* place) -> AnyScenario* { return new (place) Explored(); }},
+            name, how);
     return *this;
   }
 
-  // The exit code.
-  int report() const {
-    std::printf("%s: %llu executions explored\n", failed_ ? "FAILED" : "passed",
-                static_cast<unsigned long long>(total_));
-    return failed_ ? 1 : 0;
-  }
+  // The exit code: 1 if a scenario failed.
+  int report() const;
 
  private:
+  void explore(const ScenarioKind& kind, const char* name, const How& how);
+
   bool failed_ = false;
   rl::iteration_t total_ = 0;
-};
-
-// A member that asks for more alignment than malloc gives, which is where Relacy puts a scenario.
-template <class T>
-class Placed {
- public:
-  Placed() {
-    void* at = room_;
-    std::size_t space = sizeof room_;
-    value_ = new (std::align(alignof(T), sizeof(T), at, space)) T();
-  }
-  ~Placed() { value_->~T(); }
-  Placed(const Placed&) = delete;
-  Placed& operator=(const Placed&) = delete;
-  T& operator*() { return *value_; }
-  T* operator->() { return value_; }
-
- private:
-  std::byte room_[sizeof(T) + alignof(T)];
-  T* value_;
 };
 
 }  // namespace model

@@ -16,14 +16,14 @@ namespace {
 using magpie::sched::OutsiderGate;
 
 template <int outsiders, int visits, int runs>
-struct Gate : rl::test_suite<Gate<outsiders, visits, runs>, outsiders + 1> {
+struct Gate : model::Scenario<outsiders + 1> {
   OutsiderGate gate;
   rl::var<int> runtime;
   int visited = 0;  // the model's own: visits of this run
 
-  void before() { runtime(RL_INFO) = 0; }
+  void before() override { runtime(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       for (int i = 0; i < runs; ++i) run();
     } else {
@@ -51,8 +51,8 @@ struct Gate : rl::test_suite<Gate<outsiders, visits, runs>, outsiders + 1> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Gate<1, 2, 2>>("one outsider comes twice, two runs", model::full())
       .explore<Gate<2, 1, 1>>("two outsiders, one run", model::full())
       .report();

@@ -15,15 +15,16 @@
 namespace {
 
 using magpie::base::QuickLockWords;
+using model::chosen;
 
 template <unsigned threads>
-struct Holders : rl::test_suite<Holders<threads>, threads> {
+struct Holders : model::Scenario<threads> {
   QuickLockWords words;
   rl::var<int> written;
   rl::mutex kernel;
   rl::condition_variable sleeping;
 
-  void before() { written(RL_INFO) = 0; }
+  void before() override { written(RL_INFO) = 0; }
 
   // Sleeps if the lock is held.
   void futex_wait() {
@@ -41,30 +42,27 @@ struct Holders : rl::test_suite<Holders<threads>, threads> {
   void lock() {
     if (words.try_lock()) return;
     words.announce_sleeper();
-#ifdef MUTANT_AWAKE_EARLY
+    bool awake_early = chosen<"MUTANT_AWAKE_EARLY">();
     while (!words.try_lock()) {
       futex_wait();
-      words.is_awake();
+      if (awake_early) words.is_awake();
     }
-#else
-    while (!words.try_lock()) futex_wait();
-    words.is_awake();
-#endif
+    if (!awake_early) words.is_awake();
   }
 
-  void thread(unsigned) {
+  void thread(unsigned) override {
     lock();
     written(RL_INFO) = written(RL_INFO) + 1;
     if (words.unlock()) futex_wake();
   }
 
-  void after() { RL_ASSERT(written(RL_INFO) == threads); }
+  void after() override { RL_ASSERT(written(RL_INFO) == threads); }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Holders<2>>("two threads", model::full())
       .explore<Holders<3>>("three threads", model::bounded(3))
       .explore<Holders<3>>("three threads", model::random(200'000))

@@ -42,7 +42,7 @@ struct World {
   static constexpr int kMost = 6;
   G goroutines[kMost];
   int made = 0;
-  model::Placed<RunQueue> queues[queue_count];
+  RunQueue queues[queue_count];
 
   G* make() {
     RL_ASSERT(made < kMost);
@@ -83,57 +83,57 @@ struct World {
   // Nobody runs any more.
   void nothing_is_lost() {
     for (auto& queue : queues) {
-      take(queue->next.take());
-      while (G* g = queue->pop()) take(g);
-      RL_ASSERT(queue->looks_empty());
+      take(queue.next.take());
+      while (G* g = queue.pop()) take(g);
+      RL_ASSERT(queue.looks_empty());
     }
     for (int i = 0; i < made; ++i) RL_ASSERT(goroutines[i].taken == 1);
   }
 };
 
 // The owner pushes and pops; one thief steals.
-struct PushPopSteal : rl::test_suite<PushPopSteal, 2> {
+struct PushPopSteal : model::Scenario<2> {
   World<2> w;
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
-      w.put_last(*w.queues[0], w.make());
-      w.put_last(*w.queues[0], w.make());
-      w.take(w.queues[0]->pop());
+      w.put_last(w.queues[0], w.make());
+      w.put_last(w.queues[0], w.make());
+      w.take(w.queues[0].pop());
     } else {
-      w.steal(*w.queues[1], *w.queues[0]);
+      w.steal(w.queues[1], w.queues[0]);
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 // The ring is nearly full, wraps around, is claimed in twos and spills, while it is stolen from.
-struct FullRing : rl::test_suite<FullRing, 2> {
+struct FullRing : model::Scenario<2> {
   World<2> w;
-  void before() {
-    for (int i = 0; i < 4; ++i) w.put_last(*w.queues[0], w.make());
-    w.take(w.queues[0]->pop());  // claims two, one stays claimed
+  void before() override {
+    for (int i = 0; i < 4; ++i) w.put_last(w.queues[0], w.make());
+    w.take(w.queues[0].pop());  // claims two, one stays claimed
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
-      w.put_last(*w.queues[0], w.make());
-      w.put_last(*w.queues[0], w.make());
-      w.take(w.queues[0]->pop());
-      w.take(w.queues[0]->pop());
+      w.put_last(w.queues[0], w.make());
+      w.put_last(w.queues[0], w.make());
+      w.take(w.queues[0].pop());
+      w.take(w.queues[0].pop());
     } else {
-      w.steal(*w.queues[1], *w.queues[0]);
-      w.take(w.queues[1]->pop());
-      w.steal(*w.queues[1], *w.queues[0]);
+      w.steal(w.queues[1], w.queues[0]);
+      w.take(w.queues[1].pop());
+      w.steal(w.queues[1], w.queues[0]);
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 // The slot ahead of the ring: filled, displaced, emptied by owner and thieves.
 template <int thieves>
-struct Next : rl::test_suite<Next<thieves>, thieves + 1> {
+struct Next : model::Scenario<thieves + 1> {
   World<1> w;
-  void thread(unsigned index) {
-    RunQueue& queue = *w.queues[0];
+  void thread(unsigned index) override {
+    RunQueue& queue = w.queues[0];
     if (index == 0) {
       w.put_next(queue, w.make());
       w.put_next(queue, w.make());
@@ -146,14 +146,14 @@ struct Next : rl::test_suite<Next<thieves>, thieves + 1> {
       if (thieves == 1) w.steal_next(queue);
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 // The owner takes only while no thief is at it; what it did not get it takes later.
-struct TakeAtOnce : rl::test_suite<TakeAtOnce, 2> {
+struct TakeAtOnce : model::Scenario<2> {
   World<1> w;
-  void thread(unsigned index) {
-    RunQueue& queue = *w.queues[0];
+  void thread(unsigned index) override {
+    RunQueue& queue = w.queues[0];
     if (index == 0) {
       w.put_next(queue, w.make());
       w.take(queue.next.take_at_once());
@@ -164,52 +164,52 @@ struct TakeAtOnce : rl::test_suite<TakeAtOnce, 2> {
       w.steal_next(queue);
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 // A goroutine moves from the slot to the ring and what displaced it runs: it is in the queue all
 // the time.
-struct NeverEmpty : rl::test_suite<NeverEmpty, 2> {
+struct NeverEmpty : model::Scenario<2> {
   World<1> w;
-  void before() { w.put_next(*w.queues[0], w.make()); }
-  void thread(unsigned index) {
+  void before() override { w.put_next(w.queues[0], w.make()); }
+  void thread(unsigned index) override {
     if (index == 0) {
-      w.put_next(*w.queues[0], w.make());
-      w.take(w.queues[0]->next.take());
+      w.put_next(w.queues[0], w.make());
+      w.take(w.queues[0].next.take());
     } else {
-      RL_ASSERT(!w.queues[0]->looks_empty());
+      RL_ASSERT(!w.queues[0].looks_empty());
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 // Two thieves steal from the owner, and one from the other, whose ring is refilled.
-struct TwoThieves : rl::test_suite<TwoThieves, 3> {
+struct TwoThieves : model::Scenario<3> {
   World<3> w;
-  void before() {
-    for (int i = 0; i < 3; ++i) w.put_last(*w.queues[0], w.make());
+  void before() override {
+    for (int i = 0; i < 3; ++i) w.put_last(w.queues[0], w.make());
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
-      w.put_last(*w.queues[0], w.make());
-      w.take(w.queues[0]->pop());
+      w.put_last(w.queues[0], w.make());
+      w.take(w.queues[0].pop());
     } else if (index == 1) {
-      w.steal(*w.queues[1], *w.queues[0]);
-      w.take(w.queues[1]->pop());
-      if (w.queues[1]->size() == 0) w.steal(*w.queues[1], *w.queues[0]);
+      w.steal(w.queues[1], w.queues[0]);
+      w.take(w.queues[1].pop());
+      if (w.queues[1].size() == 0) w.steal(w.queues[1], w.queues[0]);
     } else {
-      w.steal(*w.queues[2], *w.queues[1]);
-      w.take(w.queues[2]->pop());
-      w.steal(*w.queues[2], *w.queues[0]);
+      w.steal(w.queues[2], w.queues[1]);
+      w.take(w.queues[2].pop());
+      w.steal(w.queues[2], w.queues[0]);
     }
   }
-  void after() { w.nothing_is_lost(); }
+  void after() override { w.nothing_is_lost(); }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Next<1>>("the next slot, one thief", model::bounded(3))
       .explore<TakeAtOnce>("next slot: taken at once or not at all", model::bounded(3))
       .explore<Next<2>>("the next slot, two thieves", model::bounded(2))

@@ -10,82 +10,48 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
 // Mutant MUTANT_NO_CALL           a writer gets in line without saying so
-// Mutant MUTANT_FORGETS_LINE (late)      a woken writer goes in and does not look at the line
-// Mutant MUTANT_FREE_HAND_OVER (late)    the mutex is free while a starving writer is let in
+// Mutant MUTANT_FORGETS_LINE      a woken writer goes in and does not look at the line
+// Mutant MUTANT_FREE_HAND_OVER    the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
 // Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
 #include "model_run.h"
+#include "waiters.h"
 
 #include "sync/rw_mutex_core.h"
 
 namespace {
 
-using magpie::base::acquire;
 using magpie::base::Atomic;
-using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sync::RWCounts;
 using magpie::sync::RWWord;
+using model::chosen;
 
 constexpr int kMost = 3;
 
-// rw_mutex.cc, with a lock and lists of its own.
+// rw_mutex.cc
 struct RWMutex {
   Atomic<std::uint64_t> word{0};
-  Atomic<std::uint32_t> lock_word{0};
-  RWCounts counts;       // guarded by the lock, which `guarded` shows
-  rl::var<int> guarded;  //
+  model::Memory memory;
+  model::ListLock list_lock{memory};
+  RWCounts counts;       // guarded by the lock
   rl::var<int> readers;  // who is on the list: bits
-  rl::var<int> writers;  // the list: indices + 1, the first in the lowest four bits
+  model::Line writers;
   rl::var<int> woken;
   rl::var<int> let_in[kMost];
-  rl::var<int> memory;  // the mutex's
-  Atomic<std::uint32_t> wake[kMost];
+  model::WakeUp wake_up[kMost];
 
   RWMutex() {
-    guarded(RL_INFO) = 0;
     readers(RL_INFO) = 0;
-    writers(RL_INFO) = 0;
     woken(RL_INFO) = 0;
     for (auto& mark : let_in) mark(RL_INFO) = 0;
-    memory(RL_INFO) = 1;
-  }
-  void destroy() { memory(RL_INFO) = 0; }
-  void touch() { RL_ASSERT(memory(RL_INFO) == 1); }
-
-  void acquire_lock() {
-    std::uint32_t free = 0;
-    while (!lock_word.compare_exchange_strong(free, 1, acquire, relaxed)) {
-      free = 0;
-      rl::yield(1, RL_INFO);
-    }
-    touch();
-    guarded(RL_INFO) = guarded(RL_INFO) + 1;
-  }
-  void release_lock() {
-    touch();
-    lock_word.store(0, release);
-  }
-  void sleep(int self) {
-    while (wake[self].load(acquire) == 0) rl::yield(1, RL_INFO);
-    wake[self].store(0, relaxed);
   }
 
-  void push_writer_back(int self) {
-    int before = writers(RL_INFO), shift = 0;
-    while (before >> shift != 0) shift += 4;
-    writers(RL_INFO) = before | (self + 1) << shift;
-  }
-  void push_writer_front(int self) {
-    writers(RL_INFO) = static_cast<int>(writers(RL_INFO)) << 4 | (self + 1);
-  }
-  int first_writer() { return (writers(RL_INFO) & 15) - 1; }  // -1: none
-  void unlink_first_writer() { writers(RL_INFO) = static_cast<int>(writers(RL_INFO)) >> 4; }
-  RWWord::Line line() { return first_writer() < 0 ? RWWord::Line::served : RWWord::Line::waiting; }
+  RWWord::Line line() { return writers.size() == 0 ? RWWord::Line::served : RWWord::Line::waiting; }
 
   void let_first_in() {
-    let_in[first_writer()](RL_INFO) = 1;
-    unlink_first_writer();
+    let_in[writers.first()](RL_INFO) = 1;
+    writers.remove(writers.first());
     counts.starving = 0;
     RWWord::set_call(word, line());
   }
@@ -94,27 +60,23 @@ struct RWMutex {
   void lock(int self, Patience patience) {
     if (RWWord::try_lock(word)) return;
     for (bool newcomer = true;; newcomer = false) {
-      acquire_lock();
+      list_lock.lock();
       if (!newcomer) woken(RL_INFO) = 0;
       bool will_be_served = woken(RL_INFO) != 0;
       auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
       auto others = will_be_served ? all : line();
-#ifdef MUTANT_NO_CALL
-      if (newcomer) all = RWWord::Line::served;
-#endif
-#ifdef MUTANT_FORGETS_LINE
-      others = RWWord::Line::served;
-#endif
+      if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::Line::served;
+      if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::Line::served;
       auto announced = RWWord::announce(word, counts, others, all);
-      if (announced == RWWord::Announced::holds) return release_lock();
+      if (announced == RWWord::Announced::holds) return list_lock.unlock();
       if (newcomer && announced == RWWord::Announced::waits_for_writer) {
-        push_writer_back(self);
+        writers.push_back(self);
       } else {
-        push_writer_front(self);
+        writers.push_front(self);
         counts.starving = !newcomer && patience == Patience::starving ? 1 : 0;
       }
-      release_lock();
-      sleep(self);
+      list_lock.unlock();
+      wake_up[self].wait();
       if (let_in[self](RL_INFO) != 0) {
         let_in[self](RL_INFO) = 0;
         return;
@@ -126,26 +88,26 @@ struct RWMutex {
   enum class Fate { usual, dropped };
   bool lock_shared(int self, Fate fate) {
     if (RWWord::enter_shared(word)) return true;
-    acquire_lock();
+    list_lock.lock();
     bool admitted = RWWord::use_admission(counts);
     if (!admitted && fate == Fate::usual) readers(RL_INFO) = readers(RL_INFO) | 1 << self;
-    release_lock();
+    list_lock.unlock();
     if (admitted) return true;
     if (fate == Fate::dropped) return false;
-    sleep(self);
+    wake_up[self].wait();
     return true;
   }
 
   void unlock_shared() {
     if (RWWord::leave_shared(word)) return;
-    acquire_lock();
+    list_lock.lock();
     RL_ASSERT(counts.departing != 0);
-    if (!RWWord::depart(counts)) return release_lock();
-    int writer = first_writer();
+    if (!RWWord::depart(counts)) return list_lock.unlock();
+    int writer = writers.first();
     RL_ASSERT(writer >= 0);
     let_first_in();
-    release_lock();
-    wake[writer].store(1, release);
+    list_lock.unlock();
+    wake_up[writer].send();
   }
 
   int take_readers() {
@@ -153,47 +115,40 @@ struct RWMutex {
     readers(RL_INFO) = 0;
     std::uint32_t number = 0;
     for (int i = 0; i < kMost; ++i) number += taken >> i & 1;
-#ifndef MUTANT_GHOSTS
-    if (number != counts.listed) RWWord::forget(word, counts, counts.listed - number);
-#endif
+    if (number != counts.listed && !chosen<"MUTANT_GHOSTS">())
+      RWWord::forget(word, counts, counts.listed - number);
     return taken;
   }
 
   void unlock() {
     while (!RWWord::try_unlock(word)) {
-      acquire_lock();
+      list_lock.lock();
       RL_ASSERT(counts.departing == 0);
       int taken = take_readers();
-      int writer = first_writer();
+      int writer = writers.first();
       auto waiting = RWWord::Writers::none;
       if (writer >= 0 && woken(RL_INFO) == 0) {
         waiting = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
       }
       RWWord::Leaving leaving = RWWord::leave(word, counts, waiting);
-#ifdef MUTANT_NO_ADMISSIONS
-      counts.admissions = 0;
-#endif
+      if (chosen<"MUTANT_NO_ADMISSIONS">()) counts.admissions = 0;
       if (leaving == RWWord::Leaving::not_yet) {
-#ifdef MUTANT_LEAVES_EARLY
-        if (RWWord::try_unlock(word)) return release_lock();
-#endif
-        release_lock();
+        if (chosen<"MUTANT_LEAVES_EARLY">() && RWWord::try_unlock(word)) return list_lock.unlock();
+        list_lock.unlock();
         continue;
       }
       if (leaving == RWWord::Leaving::to_readers_and_compete) {
-        unlink_first_writer();
+        writers.remove(writer);
         woken(RL_INFO) = 1;
         taken |= 1 << writer;
       } else if (leaving == RWWord::Leaving::to_writer) {
         let_first_in();
         taken |= 1 << writer;
-#ifdef MUTANT_FREE_HAND_OVER
-        word.fetch_sub(RWWord::kWriter, release);
-#endif
+        if (chosen<"MUTANT_FREE_HAND_OVER">()) word.fetch_sub(RWWord::kWriter, release);
       }
-      release_lock();
+      list_lock.unlock();
       for (int i = 0; i < kMost; ++i) {
-        if ((taken >> i & 1) != 0) wake[i].store(1, release);
+        if ((taken >> i & 1) != 0) wake_up[i].send();
       }
       return;
     }
@@ -203,7 +158,7 @@ struct RWMutex {
 // What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped if it has to wait;
 // - is nobody.
 template <char first, char second, char third>
-struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
+struct Use : model::Scenario<third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;
   static constexpr int kVisits = kThreads + (first == 'W') + (second == 'W') + (third == 'W');
   static constexpr int kReaders = (first == 'r') + (second == 'r') + (third == 'r');
@@ -212,9 +167,9 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
   rl::var<int> value;
   Atomic<std::uint32_t> to_come{kVisits};
 
-  void before() { value(RL_INFO) = 0; }
+  void before() override { value(RL_INFO) = 0; }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     int self = static_cast<int>(index);
     char does = self == 0 ? first : self == 1 ? second : third;
     if (does == 'w') {
@@ -235,23 +190,23 @@ struct Use : rl::test_suite<Use<first, second, third>, third == '-' ? 2 : 3> {
     value(RL_INFO) = value(RL_INFO) + 1;
     bool last = is_last();
     mutex.unlock();
-    if (last) mutex.destroy();
+    if (last) mutex.memory.destroy();
   }
   void read() {
     (void)static_cast<int>(value(RL_INFO));
     bool last = is_last();
     mutex.unlock_shared();
-    if (last && kReaders == 1) mutex.destroy();  // else other readers may still hold it
+    if (last && kReaders == 1) mutex.memory.destroy();  // else other readers may still hold it
   }
   bool is_last() { return to_come.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-  void after() { RL_ASSERT(mutex.word.peek() == 0); }
+  void after() override { RL_ASSERT(mutex.word.peek() == 0); }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Use<'w', 'r', '-'>>("a writer, a reader", model::full())
       .explore<Use<'w', 'w', '-'>>("two writers", model::bounded(6))
       .explore<Use<'w', 'w', 'd'>>("two writers, a reader that is dropped", model::bounded(3))

@@ -9,13 +9,13 @@
 // Bounds    See main(): two or three threads; preemptions are bounded, as the full tree is too large.
 //           There are exactly as many Ms as Ps, and no further thread can be had.
 //
-// Mutant MUTANT_NO_FENCE           publisher and sleeper miss each other
-// Mutant MUTANT_NO_SECOND_LOOK     nobody looks again before he sleeps
-// Mutant MUTANT_SEARCHERS_LOOK     only searchers look again, as in Go
-// Mutant MUTANT_NO_CHAIN           who found something starts no further searcher
-// Mutant MUTANT_SILENT_MOVE        goroutines move between queues without waking a searcher
-// Mutant MUTANT_STOP_UNLOCKED      a searcher for whom no P is left is taken back without the lock
-// Mutant MUTANT_LISTED_LATE        an M gets on the list of sleepers only after its second look
+// Mutant MUTANT_NO_FENCE         publisher and sleeper miss each other
+// Mutant MUTANT_NO_SECOND_LOOK   nobody looks again before he sleeps
+// Mutant MUTANT_SEARCHERS_LOOK   only searchers look again, as in Go
+// Mutant MUTANT_NO_CHAIN         who found something starts no further searcher
+// Mutant MUTANT_SILENT_MOVE      goroutines move between queues without waking a searcher
+// Mutant MUTANT_STOP_UNLOCKED    a searcher for whom no P is left is taken back without the lock
+// Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
 #include "model_run.h"
 
 #include "sched/search.h"
@@ -24,6 +24,7 @@ namespace {
 
 using magpie::base::relaxed;
 using magpie::sched::Search;
+using model::chosen;
 
 // A queue: only how many are in it. What a goroutine carries is run_queue_model's matter.
 class Queue {
@@ -91,13 +92,10 @@ struct Runtime {
       --idle;
       search.wake_counted();
     }
-#ifdef MUTANT_STOP_UNLOCKED
+    bool stop_unlocked = chosen<"MUTANT_STOP_UNLOCKED">();
+    if (!found && !stop_unlocked) search.stop();
     lock.unlock(RL_INFO);
-    if (!found) search.stop();
-#else
-    if (!found) search.stop();
-    lock.unlock(RL_INFO);
-#endif
+    if (!found && stop_unlocked) search.stop();
     if (found) start_thread();
   }
   void start_thread() {
@@ -134,9 +132,7 @@ struct Runtime {
     if (!m.searching || !steal()) return false;
     m.searching = false;
     search.stop();
-#ifndef MUTANT_NO_CHAIN
-    wake_searcher();
-#endif
+    if (!chosen<"MUTANT_NO_CHAIN">()) wake_searcher();
     return true;
   }
   // True: it has a P again.
@@ -146,9 +142,7 @@ struct Runtime {
     lock.lock(RL_INFO);
     ++idle;
     m.searching = false;
-#ifndef MUTANT_LISTED_LATE
-    sleeping[sleepers++] = index;
-#endif
+    if (!chosen<"MUTANT_LISTED_LATE">()) sleeping[sleepers++] = index;
     search.rest(was_searching ? Search::Was::searching : Search::Was::not_searching);
     lock.unlock(RL_INFO);
     search.before_second_look();
@@ -157,18 +151,11 @@ struct Runtime {
   bool look_again_or_sleep(int index, bool was_searching) {
     M& m = ms[index];
     bool looks = true;
-    (void)was_searching;
-#ifdef MUTANT_NO_SECOND_LOOK
-    looks = false;
-#endif
-#ifdef MUTANT_SEARCHERS_LOOK
-    looks = was_searching;
-#endif
+    if (chosen<"MUTANT_NO_SECOND_LOOK">()) looks = false;
+    if (chosen<"MUTANT_SEARCHERS_LOOK">()) looks = was_searching;
     bool again = looks && work_is_visible();
     lock.lock(RL_INFO);
-#ifdef MUTANT_LISTED_LATE
-    sleeping[sleepers++] = index;
-#endif
+    if (chosen<"MUTANT_LISTED_LATE">()) sleeping[sleepers++] = index;
     int at = 0;
     while (at < sleepers && sleeping[at] != index) ++at;
     if (again && idle > 0 && at < sleepers) {
@@ -232,9 +219,9 @@ struct Runtime {
 };
 
 // One publishes while the other finds nothing and goes to sleep.
-struct PublishOrSleep : rl::test_suite<PublishOrSleep, 2> {
+struct PublishOrSleep : model::Scenario<2> {
   Runtime<2, 1, 2> rt;
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.publish(0);
       rt.leave();
@@ -242,19 +229,19 @@ struct PublishOrSleep : rl::test_suite<PublishOrSleep, 2> {
       rt.work(1);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // Two goroutines that run for ever need two Ps: the second publication may be left to the first
 // searcher.
-struct Chain : rl::test_suite<Chain, 3> {
+struct Chain : model::Scenario<3> {
   Runtime<3, 1, 3> rt;
-  void before() {
+  void before() override {
     rt.add_idle_p();
     rt.add_idle_p();
     for (int m : {1, 2}) rt.add_sleeping(m);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.publish(0);
       rt.publish(0);
@@ -263,39 +250,37 @@ struct Chain : rl::test_suite<Chain, 3> {
       rt.work_once(static_cast<int>(index));
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other goes
 // to sleep.
-struct Move : rl::test_suite<Move, 2> {
+struct Move : model::Scenario<2> {
   Runtime<2, 2, 2> rt;
-  void before() { rt.queues[0].put(2); }
-  void thread(unsigned index) {
+  void before() override { rt.queues[0].put(2); }
+  void thread(unsigned index) override {
     if (index == 0) {
       if (rt.queues[0].take(2)) {
         rt.queues[1].put(1);
-#ifndef MUTANT_SILENT_MOVE
-        rt.wake_searcher();
-#endif
+        if (!chosen<"MUTANT_SILENT_MOVE">()) rt.wake_searcher();
       }
       rt.leave();
     } else {
       rt.work_once(1);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 // A publisher counts a searcher and then finds that the idle P is gone, for its holder looked again.
 // The other publisher, a plain thread, may have left its goroutine to that searcher.
-struct Transient : rl::test_suite<Transient, 3> {
+struct Transient : model::Scenario<3> {
   Runtime<3, 2, 2> rt;
-  void before() {
+  void before() override {
     rt.add_idle_p();
     rt.sleeping[rt.sleepers++] = 2;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index <= 1) {
       rt.publish(static_cast<int>(index));
       rt.leave();
@@ -303,13 +288,13 @@ struct Transient : rl::test_suite<Transient, 3> {
       rt.work(2);
     }
   }
-  void after() { rt.check_word(); }
+  void after() override { rt.check_word(); }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<PublishOrSleep>("publish or sleep", model::bounded(4))
       .explore<Move>("move", model::bounded(4))
       .explore<Chain>("chain", model::bounded(3))

@@ -6,10 +6,11 @@
 // Stands in The locks, the lists (one place each), the wake-up. Thread 0 is the commit step, which begins with both locks.
 //
 // Mutant MUTANT_BLIND_EXCHANGE    two partners win
-// Mutant MUTANT_RELAXED_RELEASE   the value does not arrive
+// Mutant MUTANT_RELAXED_RELEASE   the wake-up does not bring what was done before it
 // Mutant MUTANT_NO_SECOND_LOCK    the select goes on without having held each lock again
 // Mutant MUTANT_HASTY_DEADLINE    the deadline does not wait for the commit step
 #include "model_run.h"
+#include "waiters.h"
 
 #include "chan/claim.h"
 
@@ -19,23 +20,21 @@ using magpie::base::acquire;
 using magpie::base::Atomic;
 using magpie::base::release;
 using magpie::chan::SelectWord;
+using model::chosen;
 
 struct Channel {
-  Atomic<std::uint32_t> word{1};  // held: the select has just shown its records
-  rl::var<int> listed;            // whether the select's record is on the list
-  rl::var<int> kept;              // a partner's value that was not wanted
+  model::WakeUp freed;  // the lock, which begins held: the select has just shown its records
+  rl::var<int> listed;  // whether the select's record is on the list
+  rl::var<int> kept;    // a partner's value that was not wanted
 
-  // Not by compare-exchange, which a mutant makes blind.
-  void lock() {
-    while (word.exchange(1, acquire) != 0) rl::yield(1, RL_INFO);
-  }
-  void unlock() { word.store(0, release); }
+  void lock() { freed.wait(); }
+  void unlock() { freed.send(); }
 };
 
 constexpr unsigned kCommit = 0, kSelect = 1, kPartner0 = 2, kPartner1 = 3, kDeadline = 4;
 
 template <unsigned threads>
-struct Wait : rl::test_suite<Wait<threads>, threads> {
+struct Wait : model::Scenario<threads> {
   Channel channels[2];
   SelectWord word;
   rl::var<int> slots[2];
@@ -44,7 +43,7 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
   Atomic<std::uint32_t> woken{0};
   int winners = 0;  // the model's own: threads take turns
 
-  void before() {
+  void before() override {
     for (auto& channel : channels) {
       channel.listed(RL_INFO) = 1;
       channel.kept(RL_INFO) = 0;
@@ -54,7 +53,7 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
     stack(RL_INFO) = 1;
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     switch (index) {
       case kCommit:
         return commit();
@@ -96,32 +95,28 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
   }
 
   void withdraw() {
-#ifndef MUTANT_HASTY_DEADLINE
-    channels[1].lock();
-#endif
+    bool hasty = chosen<"MUTANT_HASTY_DEADLINE">();
+    if (!hasty) channels[1].lock();
     bool won = word.claim(SelectWord::kTimeIsUp);
-#ifndef MUTANT_HASTY_DEADLINE
-    channels[1].unlock();
-#endif
+    if (!hasty) channels[1].unlock();
     if (won) wake();
   }
 
   void go_on() {
     while (woken.load(acquire) == 0) rl::yield(1, RL_INFO);
     frame(RL_INFO) = 0;
-#ifndef MUTANT_NO_SECOND_LOCK
     for (auto& channel : channels) {
+      if (chosen<"MUTANT_NO_SECOND_LOCK">()) break;
       channel.lock();
       channel.listed(RL_INFO) = 0;
       channel.unlock();
     }
-#endif
     std::uint32_t winner = word.winner();
     for (std::uint32_t i = 0; i < 2; ++i) RL_ASSERT(slots[i](RL_INFO) == (i == winner ? 7 : 0));
     stack(RL_INFO) = 0;
   }
 
-  void after() {
+  void after() override {
     RL_ASSERT(winners == 1);
     for (std::uint32_t i = 0; i < 2; ++i)
       RL_ASSERT(channels[i].kept(RL_INFO) == (i == word.winner() ? 0 : 7));
@@ -130,8 +125,8 @@ struct Wait : rl::test_suite<Wait<threads>, threads> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Wait<4>>("two partners", model::bounded(3))
       .explore<Wait<5>>("two partners and the deadline", model::bounded(2))
       .explore<Wait<5>>("two partners and the deadline", model::random(200'000))

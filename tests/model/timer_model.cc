@@ -30,15 +30,16 @@ namespace {
 
 using magpie::timer::TimerSet;
 using magpie::timer::TimerWord;
+using model::chosen;
 
 template <int others>
-struct Owner : rl::test_suite<Owner<others>, 1 + others> {
+struct Owner : model::Scenario<1 + others> {
   TimerSet sets[2];
   TimerWord word;
   rl::var<int> memory;  // the record's
   rl::var<int> fired;
 
-  void before() {
+  void before() override {
     memory(RL_INFO) = 1;
     fired(RL_INFO) = 0;
     sets[0].has(RL_INFO) = true;
@@ -46,7 +47,7 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
     word.enter(&sets[0]);
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       own();
     } else if (index == 1) {
@@ -63,12 +64,10 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
       auto [set, firing] = word.view();
       if (set == nullptr) return firing ? Removal::firing : Removal::idle;
       set->lock.lock(RL_INFO);
-#ifndef MUTANT_NO_SECOND_LOOK
-      if (word.view().set != set) {
+      if (!chosen<"MUTANT_NO_SECOND_LOOK">() && word.view().set != set) {
         set->lock.unlock(RL_INFO);
         continue;
       }
-#endif
       set->has(RL_INFO) = false;
       word.leave();
       set->lock.unlock(RL_INFO);
@@ -78,10 +77,8 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
 
   void own() {
     Removal how = remove();
-    if (how == Removal::firing) {
-#ifndef MUTANT_NO_SETTLE
+    if (how == Removal::firing && !chosen<"MUTANT_NO_SETTLE">()) {
       while (word.view().firing) rl::yield(1, RL_INFO);
-#endif
     }
     RL_ASSERT(fired(RL_INFO) == (how == Removal::removed ? 0 : 1));
     memory(RL_INFO) = 0;
@@ -115,19 +112,19 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
 };
 
 // One owner stops it, another finds it stopped and puts it into another set.
-struct TwoOwners : rl::test_suite<TwoOwners, 2> {
+struct TwoOwners : model::Scenario<2> {
   TimerSet sets[2];
   TimerWord word;
   rl::var<int> place;
 
-  void before() {
+  void before() override {
     place(RL_INFO) = 1;
     sets[0].has(RL_INFO) = true;
     sets[1].has(RL_INFO) = false;
     word.enter(&sets[0]);
   }
 
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       sets[0].lock.lock(RL_INFO);
       sets[0].has(RL_INFO) = false;
@@ -146,8 +143,8 @@ struct TwoOwners : rl::test_suite<TwoOwners, 2> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Owner<1>>("remove or fire", model::full())
       .explore<TwoOwners>("stop and start anew", model::full())
       .explore<Owner<2>>("remove, fire or move", model::bounded(3))

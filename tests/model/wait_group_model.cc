@@ -8,10 +8,11 @@
 //           preemptions; used again: two.
 // Stands in The list's lock, and the sleep, of which only the wake-up matters here.
 //
-// Mutant MUTANT_ZERO_UNLOCKED (late)     the count becomes zero before the list's lock is taken
+// Mutant MUTANT_ZERO_UNLOCKED     the count becomes zero before the list's lock is taken
 // Mutant MUTANT_RELAXED_RELEASE   a waiter does not see what was done before done()
 // Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps for ever
 #include "model_run.h"
+#include "waiters.h"
 
 #include "sync/wait_group_core.h"
 
@@ -19,57 +20,41 @@ namespace {
 
 using magpie::base::Atomic;
 using magpie::sync::WaitGroupWord;
+using model::chosen;
 
-// wait_group.cc, with a lock and a list of its own.
+// wait_group.cc
 struct Group {
   static constexpr int kWaiters = 2;
   Atomic<std::uint64_t> word;
-  Atomic<std::uint32_t> lock{0};
-  rl::var<int> list;    // who sleeps: bit i is waiter i
-  rl::var<int> memory;  // the group's
-  Atomic<std::uint32_t> woken[kWaiters];
+  model::Memory memory;
+  model::ListLock list_lock{memory};
+  rl::var<int> list;  // who sleeps: bit i is waiter i
+  model::WakeUp wake_up[kWaiters];
 
-  explicit Group(std::uint64_t count) : word(count << 1) {
-    list(RL_INFO) = 0;
-    memory(RL_INFO) = 1;
-  }
-  void destroy() { memory(RL_INFO) = 0; }
-
-  void acquire_lock() {
-    std::uint32_t free = 0;
-    while (!lock.compare_exchange_strong(free, 1, std::memory_order_acquire,
-                                         std::memory_order_relaxed)) {
-      free = 0;
-      rl::yield(1, RL_INFO);
-    }
-  }
-  void release_lock() {
-    RL_ASSERT(memory(RL_INFO) == 1);
-    lock.store(0, std::memory_order_release);
-  }
+  explicit Group(std::uint64_t count) : word(count << 1) { list(RL_INFO) = 0; }
 
   void done() {
-#ifdef MUTANT_ZERO_UNLOCKED
-    if (word.fetch_sub(2, std::memory_order_acq_rel) != 3) return;
-    acquire_lock();
-    WaitGroupWord::clear_waiters(word);
-    int sleeping = list(RL_INFO);
-    list(RL_INFO) = 0;
-    release_lock();
-    wake(sleeping);
-#else
+    if (chosen<"MUTANT_ZERO_UNLOCKED">()) return done_unlocked();
     while (WaitGroupWord::add(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
       if (add_and_wake()) return;
     }
-#endif
+  }
+  void done_unlocked() {
+    if (word.fetch_sub(2, std::memory_order_acq_rel) != 3) return;
+    list_lock.lock();
+    WaitGroupWord::clear_waiters(word);
+    int sleeping = list(RL_INFO);
+    list(RL_INFO) = 0;
+    list_lock.unlock();
+    wake(sleeping);
   }
 
   bool add_and_wake() {
-    acquire_lock();
+    list_lock.lock();
     int sleeping = list(RL_INFO);
     if (sleeping == 0) {
       WaitGroupWord::clear_waiters(word);
-      release_lock();
+      list_lock.unlock();
       return false;
     }
     if (WaitGroupWord::add_locked(word, -1) == WaitGroupWord::Added::zero_with_waiters) {
@@ -77,46 +62,43 @@ struct Group {
     } else {
       sleeping = 0;
     }
-    release_lock();
+    list_lock.unlock();
     wake(sleeping);
     return true;
   }
 
   void wake(int sleeping) {
     for (int i = 0; i < kWaiters; ++i) {
-      if ((sleeping >> i & 1) != 0) woken[i].store(1, std::memory_order_release);
+      if ((sleeping >> i & 1) != 0) wake_up[i].send();
     }
   }
 
   void wait(unsigned index) {
     if (WaitGroupWord::is_zero(word)) return;
-    acquire_lock();
-#ifdef MUTANT_NO_ZERO_CHECK
-    word.fetch_add(1, std::memory_order_acq_rel);
-#else
-    if (!WaitGroupWord::announce_waiter(word)) {
-      release_lock();
+    list_lock.lock();
+    if (chosen<"MUTANT_NO_ZERO_CHECK">()) {
+      word.fetch_add(1, std::memory_order_acq_rel);
+    } else if (!WaitGroupWord::announce_waiter(word)) {
+      list_lock.unlock();
       return;
     }
-#endif
     list(RL_INFO) = list(RL_INFO) | 1 << index;
-    release_lock();
-    while (woken[index].load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);
-    woken[index].store(0, std::memory_order_relaxed);
+    list_lock.unlock();
+    wake_up[index].wait();
   }
 };
 
 // Each finisher leaves a result; the last waiter to return destroys the group.
 template <int finishers, int waiters>
-struct Finish : rl::test_suite<Finish<finishers, waiters>, finishers + waiters> {
+struct Finish : model::Scenario<finishers + waiters> {
   Group group{finishers};
   rl::var<int> results[finishers];
   Atomic<std::uint32_t> returned{0};
 
-  void before() {
+  void before() override {
     for (auto& result : results) result(RL_INFO) = 0;
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index < finishers) {
       results[index](RL_INFO) = 7;
       group.done();
@@ -124,18 +106,18 @@ struct Finish : rl::test_suite<Finish<finishers, waiters>, finishers + waiters> 
     }
     group.wait(index - finishers);
     for (auto& result : results) RL_ASSERT(result(RL_INFO) == 7);
-    if (returned.fetch_add(1, std::memory_order_acq_rel) + 1 == waiters) group.destroy();
+    if (returned.fetch_add(1, std::memory_order_acq_rel) + 1 == waiters) group.memory.destroy();
   }
 };
 
 // One of two waiters uses the group again as soon as it has returned.
-struct Reuse : rl::test_suite<Reuse, 3> {
+struct Reuse : model::Scenario<3> {
   Group group{1};
   Atomic<std::uint32_t> again{0};
   rl::var<int> result;
 
-  void before() { result(RL_INFO) = 0; }
-  void thread(unsigned index) {
+  void before() override { result(RL_INFO) = 0; }
+  void thread(unsigned index) override {
     if (index == 0) {
       group.done();
       while (again.load(std::memory_order_acquire) == 0) rl::yield(1, RL_INFO);
@@ -155,8 +137,8 @@ struct Reuse : rl::test_suite<Reuse, 3> {
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Finish<1, 1>>("one finisher, one waiter", model::full())
       .explore<Finish<2, 1>>("two finishers, one waiter", model::bounded(3))
       .explore<Finish<1, 2>>("one finisher, two waiters", model::bounded(3))

@@ -8,11 +8,11 @@
 // Bounds    See main(): two or three threads, bounded preemptions. A keeper's time comes at any moment after it
 //           took the watch, also when it is just being woken by hand.
 //
-// Mutant MUTANT_NO_FENCE        armer and sleeper miss each other
-// Mutant MUTANT_WATCH_FIRST     a sleeper decides on the watch before it is counted as idle
-// Mutant MUTANT_NEVER_LEFT      a keeper that woke up leaves its time in the word
-// Mutant MUTANT_NO_CHAIN (late)        a keeper that found work starts no further searcher
-// Mutant MUTANT_ARMER_IDLE      an armer never wakes anybody
+// Mutant MUTANT_NO_FENCE      armer and sleeper miss each other
+// Mutant MUTANT_WATCH_FIRST   a sleeper decides on the watch before it is counted as idle
+// Mutant MUTANT_NEVER_LEFT    a keeper that woke up leaves its time in the word
+// Mutant MUTANT_NO_CHAIN      a keeper that found work starts no further searcher
+// Mutant MUTANT_ARMER_IDLE    an armer never wakes anybody
 #include "model_run.h"
 
 #include <algorithm>
@@ -25,6 +25,7 @@ namespace {
 using magpie::base::relaxed;
 using magpie::sched::Search;
 using magpie::sched::Watch;
+using model::chosen;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kSoon = 5, kLater = 10;
@@ -55,9 +56,7 @@ struct Runtime {
 
   void arm(int set, std::int64_t when) {
     earliest[set].store(when, relaxed);
-#ifndef MUTANT_ARMER_IDLE
-    if (!watch.covers(when)) wake_searcher();
-#endif
+    if (!chosen<"MUTANT_ARMER_IDLE">() && !watch.covers(when)) wake_searcher();
   }
   std::int64_t next_timer() {
     return std::min(earliest[0].load(relaxed), earliest[1].load(relaxed));
@@ -97,21 +96,21 @@ struct Runtime {
   // An M without work that searches. It sleeps for ever in the end, or `runs_for_ever` what its timer made ready.
   void rest(int m, bool runs_for_ever) {
     for (;;) {
-      std::int64_t next;
-#ifdef MUTANT_WATCH_FIRST
-      next = next_timer();
-      bool keeps = next != kNever && watch.take(next);
-#endif
+      std::int64_t next = kNever;
+      bool keeps = false;
+      auto take_watch = [&] {
+        next = next_timer();
+        keeps = next != kNever && watch.take(next);
+      };
+      bool watch_first = chosen<"MUTANT_WATCH_FIRST">();
+      if (watch_first) take_watch();
       lock.lock(RL_INFO);
       ++idle;
       listed[m] = true;
       search.rest(Search::Was::searching);
       lock.unlock(RL_INFO);
       search.before_second_look();
-#ifndef MUTANT_WATCH_FIRST
-      next = next_timer();
-      bool keeps = next != kNever && watch.take(next);
-#endif
+      if (!watch_first) take_watch();
       if (keeps && rl::rand(2) == 1) {
         leave_watch(next);
         if (!get_up(m)) {
@@ -121,9 +120,7 @@ struct Runtime {
         }
         if (!fire(next)) continue;  // searches, finds nothing, rests again
         search.stop();
-#ifndef MUTANT_NO_CHAIN
-        wake_searcher();
-#endif
+        if (!chosen<"MUTANT_NO_CHAIN">()) wake_searcher();
         if (runs_for_ever) return leave();
         if (!search.try_start(threads)) search_anyway();
         continue;
@@ -140,11 +137,7 @@ struct Runtime {
     if (!over) sleeps_until[m] = kNever;
   }
   void leave_watch(std::int64_t when) {
-#ifndef MUTANT_NEVER_LEFT
-    watch.leave(when);
-#else
-    (void)when;
-#endif
+    if (!chosen<"MUTANT_NEVER_LEFT">()) watch.leave(when);
   }
   // The timer of that time, if it is still there.
   bool fire(std::int64_t when) {
@@ -172,10 +165,10 @@ struct Runtime {
 };
 
 // One arms while the other goes to sleep.
-struct ArmOrSleep : rl::test_suite<ArmOrSleep, 2> {
+struct ArmOrSleep : model::Scenario<2> {
   Runtime<2> rt;
-  void before() { rt.search.wake_searching(), rt.search.add_idle(); }
-  void thread(unsigned index) {
+  void before() override { rt.search.wake_searching(), rt.search.add_idle(); }
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -183,17 +176,17 @@ struct ArmOrSleep : rl::test_suite<ArmOrSleep, 2> {
       rt.rest(1, false);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 // A keeper's timer comes, and it goes to sleep again, while another is armed that it would have covered.
-struct ArmWhileKept : rl::test_suite<ArmWhileKept, 2> {
+struct ArmWhileKept : model::Scenario<2> {
   Runtime<2> rt;
-  void before() {
+  void before() override {
     rt.search.wake_searching(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -201,17 +194,17 @@ struct ArmWhileKept : rl::test_suite<ArmWhileKept, 2> {
       rt.rest(1, false);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 // The keeper's timer makes a goroutine ready that runs for ever: another has to take over the watch.
-struct HandOn : rl::test_suite<HandOn, 3> {
+struct HandOn : model::Scenario<3> {
   Runtime<3> rt;
-  void before() {
+  void before() override {
     for (int i = 0; i < 2; ++i) rt.search.wake_searching(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
-  void thread(unsigned index) {
+  void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
       rt.leave();
@@ -219,13 +212,13 @@ struct HandOn : rl::test_suite<HandOn, 3> {
       rt.rest(static_cast<int>(index), true);
     }
   }
-  void after() { rt.check(); }
+  void after() override { rt.check(); }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<ArmOrSleep>("arm or sleep", model::bounded(5))
       .explore<ArmWhileKept>("arm while the watch is kept", model::bounded(4))
       .explore<HandOn>("hand the watch on", model::bounded(2))

@@ -1,0 +1,62 @@
+#include "model_run.h"
+
+#include <cstdio>
+
+namespace model {
+namespace {
+
+const ScenarioKind* explored;
+void* room;  // for the one that runs
+
+// What Relacy knows of a scenario.
+template <unsigned threads>
+struct Suite : rl::test_suite<Suite<threads>, threads> {
+  AnyScenario* scenario = explored->make_at(room);
+  ~Suite() { scenario->~AnyScenario(); }
+  void before() { scenario->before(); }
+  void thread(unsigned index) { scenario->thread(index); }
+  void after() { scenario->after(); }
+};
+
+bool simulate(rl::test_params& params) {
+  switch (explored->threads) {
+    case 2:
+      return rl::simulate<Suite<2>>(params);
+    case 3:
+      return rl::simulate<Suite<3>>(params);
+    case 4:
+      return rl::simulate<Suite<4>>(params);
+    case 5:
+      return rl::simulate<Suite<5>>(params);
+  }
+  std::fprintf(stderr, "model_run.cc has no suite of %u threads\n", explored->threads);
+  std::abort();
+}
+
+}  // namespace
+
+void Runs::explore(const ScenarioKind& kind, const char* name, const How& how) {
+  if (failed_) return;
+  explored = &kind;
+  room = operator new(kind.size, std::align_val_t(kind.alignment));
+  rl::test_params params;
+  params.search_type = how.type;
+  params.context_bound = how.preemptions;
+  params.iteration_count = how.executions;
+  params.execution_depth_limit = 1000;
+  rl::ostringstream quiet;
+  params.progress_stream = &quiet;
+  failed_ = !simulate(params);
+  operator delete(room, std::align_val_t(kind.alignment));
+  total_ += params.stop_iteration;
+  std::printf("%s: %s, %s, %llu executions\n\n", failed_ ? "FAILED" : "passed", name,
+              how.text.c_str(), static_cast<unsigned long long>(params.stop_iteration));
+}
+
+int Runs::report() const {
+  std::printf("%s: %llu executions explored\n", failed_ ? "FAILED" : "passed",
+              static_cast<unsigned long long>(total_));
+  return failed_ ? 1 : 0;
+}
+
+}  // namespace model
