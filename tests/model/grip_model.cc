@@ -1,14 +1,16 @@
-// Model of [grip]: a P is taken from an M that goes in and out of the runtime.
+// Model of [grip]: a P is taken from an M that goes in and out of the runtime, and the M is stopped by a signal.
 //
-// Checked   M and taker never both use the P (a plain variable), and whoever gets it sees what the other did; an M
-//           that lost its P finds out at its next entry, and not before it has lost it.
+// Checked   M, taker and whoever gets the P next never use it at the same time (a plain variable), and each sees what the
+//           one before did; an M that lost its P finds out at its next entry, or in the signal's handler, waits for
+//           one, and gets one. The handler may run anywhere, also inside the runtime.
 // Bounds    Two entries and one try to take it, one and two: every interleaving. More: so many preemptions as main() says.
-// Stands in What the M does to get a P back: the taker puts it there when it is through.
+// Stands in The queue that a goroutine waits in, and the sleep: one flag each.
 //
 // Mutant MUTANT_NO_FENCE          M and taker miss each other, and both use the P
 // Mutant MUTANT_RELAXED_RELEASE   the taker does not see what the M did
 // Mutant MUTANT_BLIND_EXCHANGE    the M refuses what was taken already
 // Mutant MUTANT_NO_LOOK           the M does not look whether its P was taken
+// Mutant MUTANT_STOPS_INSIDE      the handler does not look whether the M is inside
 #include "model_run.h"
 
 #include "sched/grip.h"
@@ -20,64 +22,137 @@ using magpie::base::Atomic;
 using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sched::Grip;
+using model::chosen;
 
-template <int entries, int tries>
-struct Taking : rl::test_suite<Taking<entries, tries>, 2> {
+// An M and its P. What it does to get a P back is the scenario's.
+struct Thread {
   Grip grip;
   rl::var<int> p;  // what the P is about
+
+  void start() {
+    p(RL_INFO) = 0;
+    grip.leave();
+  }
+  void use_p() { p(RL_INFO) = p(RL_INFO) + 1; }
+
+  template <class WaitForP>
+  void come_in(WaitForP wait_for_p) {
+    if (grip.enter() || chosen<"MUTANT_NO_LOOK">() || grip.keep()) return;
+    RL_ASSERT(grip.is_taken());
+    wait_for_p();
+    grip.has_p();
+  }
+
+  [[nodiscard]] bool take() {
+    if (!grip.ask()) return false;
+    if (grip.is_outside_for_taker() && grip.confirm()) return true;
+    grip.withdraw();
+    return false;
+  }
+};
+
+template <int entries, int tries>
+struct Taking : model::Scenario<2> {
+  Thread m;
   Atomic<int> idle{0};
   rl::var<int> uses;
 
-  void before() {
-    p(RL_INFO) = 0;
+  void before() override {
+    m.start();
     uses(RL_INFO) = 0;
-    grip.leave();
   }
 
-  void use_p() { p(RL_INFO) = p(RL_INFO) + 1; }
-
-  void m() {
+  void run_m() {
     for (int i = 0; i < entries; ++i) {
-      bool has_p = grip.enter() || grip.keep();
-#ifdef MUTANT_NO_LOOK
-      has_p = true;
-#endif
-      if (!has_p) {
-        RL_ASSERT(grip.is_taken());
+      m.come_in([this] {
         while (idle.load(acquire) == 0) rl::yield(1, RL_INFO);
         idle.store(0, relaxed);
-        grip.has_p();
-      }
-      use_p();
+      });
+      m.use_p();
       uses(RL_INFO) = uses(RL_INFO) + 1;
-      grip.leave();
+      m.grip.leave();
     }
   }
 
-  void taker() {
+  void run_taker() {
     for (int i = 0; i < tries; ++i) {
-      if (!grip.ask()) continue;
-      if (grip.is_outside_for_taker() && grip.confirm()) {
-        use_p();
-        idle.store(1, release);
-      } else {
-        grip.withdraw();
-      }
+      if (!m.take()) continue;
+      m.use_p();
+      idle.store(1, release);
     }
   }
 
-  void thread(unsigned index) { index == 0 ? m() : taker(); }
+  void thread(unsigned index) override { index == 0 ? run_m() : run_taker(); }
+  void after() override { RL_ASSERT(uses(RL_INFO) == entries); }
+};
 
-  void after() { RL_ASSERT(uses(RL_INFO) == entries); }
+// The P goes to another M, which passes it on to the goroutine that waits for it.
+struct Stopped : model::Scenario<3> {
+  Thread m;
+  Atomic<int> with_other{0};
+  Atomic<int> taker_is_through{0};
+  Atomic<int> queued{0};
+  Atomic<int> handed{0};
+
+  void before() override { m.start(); }
+
+  void wait_for_p() {
+    queued.store(1, release);
+    while (handed.load(acquire) == 0) rl::yield(1, RL_INFO);
+    handed.store(0, relaxed);
+  }
+
+  void on_signal() {
+    if (m.grip.is_inside() && !chosen<"MUTANT_STOPS_INSIDE">()) return;
+    m.come_in([this] { wait_for_p(); });
+    m.grip.leave();
+  }
+
+  void run_m() {
+    on_signal();
+    m.come_in([this] { wait_for_p(); });
+    on_signal();
+    m.use_p();
+    m.grip.leave();
+    on_signal();
+  }
+
+  void run_other() {
+    while (with_other.load(acquire) == 0) {
+      if (taker_is_through.load(acquire) == 2) return;
+      rl::yield(1, RL_INFO);
+    }
+    m.use_p();
+    while (queued.load(acquire) == 0) {
+      if (m_is_through.load(acquire) != 0) return;
+      rl::yield(1, RL_INFO);
+    }
+    handed.store(1, release);
+  }
+  Atomic<int> m_is_through{0};
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      run_m();
+      m_is_through.store(1, release);
+    } else if (index == 1) {
+      bool taken = m.take();
+      if (taken) with_other.store(1, release);
+      taker_is_through.store(taken ? 1 : 2, release);
+    } else {
+      run_other();
+    }
+  }
 };
 
 }  // namespace
 
-int main() {
-  return model::Runs()
+int main(int argc, char** argv) {
+  return model::Runs(argc, argv)
       .explore<Taking<2, 1>>("two entries, one try", model::full())
       .explore<Taking<1, 2>>("one entry, two tries", model::full())
       .explore<Taking<2, 2>>("two entries, two tries", model::bounded(5))
       .explore<Taking<3, 2>>("three entries, two tries", model::bounded(4))
+      .explore<Stopped>("stopped by a signal", model::bounded(3))
       .report();
 }
