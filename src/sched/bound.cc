@@ -15,8 +15,6 @@
 namespace magpie::sched {
 namespace {
 
-// It had lost its P while it ran, and has one again, or stands in a queue.
-void is_back(Runtime& rt) { rt.away.fetch_sub(1, base::seq_cst); }
 
 // Nobody holds p any more, and nothing is known to wait for it.
 void let_go(Runtime& rt, P* p) {
@@ -59,16 +57,20 @@ void end_bound(M* m) {
   bool called_run = m->older == nullptr;
   if (called_run) return;
   m->is_over = true;
-  runtime->threads.note_ended();
   let_go(*runtime, std::exchange(m->p, nullptr));
+  runtime->threads.note_ended(m);
 }
 
 void begin_with(Runtime& rt, M* m, P* p) {
   m->p = p;
-  if (m->grip.is_taken()) m->grip.has_p();
   p->begin_hold(m, base::now_ns());
   rt.pins.bind(m);
   rt.sysmon.wake_if_asleep();
+}
+
+void is_back(Runtime& rt, M* m) {
+  m->grip.has_p();
+  rt.away.fetch_sub(1, base::seq_cst);
 }
 
 bool take_idle_p(Runtime& rt, M* m) {
@@ -80,6 +82,7 @@ bool take_idle_p(Runtime& rt, M* m) {
     rt.search.wake_counted();
   }
   begin_with(rt, m, p);
+  is_back(rt, m);
   return true;
 }
 
@@ -95,10 +98,7 @@ bool wait_for_p(Runtime& rt, M* m) {
 
 bool wait_in_place(Runtime& rt, M* m, Line line) {
   m->p = nullptr;
-  if (take_idle_p(rt, m)) {
-    is_back(rt);
-    return true;
-  }
+  if (take_idle_p(rt, m)) return true;
   G* g = m->current;
   bool was_bound = g->bound;
   g->bound = true;
@@ -114,9 +114,10 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   } else {
     rt.global.push_urgent(g);
   }
-  is_back(rt);
+  is_back(rt, m);
   wake_searcher(rt, nullptr);
   bool has_p = sleep_in_place(rt, m);
+  if (!has_p) m->grip.has_none();
   if (line == Line::held) rt.preempted.fetch_sub(1, base::relaxed);
   g->bound = was_bound;
   g->state.store(GState::running, base::relaxed);

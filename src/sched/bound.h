@@ -18,7 +18,10 @@ struct Runtime;
 // The M gets p: everything that comes with it.
 void begin_with(Runtime& rt, M* m, P* p);
 
-// For an M without a P: takes an idle one if there is one.
+// An M whose P was taken while its goroutine ran has one again, or its goroutine stands in a queue.
+void is_back(Runtime& rt, M* m);
+
+// For such an M: takes an idle P if there is one.
 [[nodiscard]] bool take_idle_p(Runtime& rt, M* m);
 
 // For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime, or the thread, ends.

@@ -9,11 +9,11 @@ namespace magpie::sched {
 namespace {
 
 // After its registers are saved: the goroutine waits for a P in the queue, and its thread is free.
-bool queue_up(M*, G* g, void*) {
+bool queue_up(M* m, G* g, void*) {
   Runtime& rt = *runtime;
   g->state.store(GState::runnable, base::relaxed);
   rt.global.push_urgent(g);
-  rt.away.fetch_sub(1, base::seq_cst);
+  is_back(rt, m);
   wake_searcher(rt, nullptr);
   return true;
 }
@@ -28,10 +28,7 @@ M* come_in_slowly(M* m) {
     if (!wait_in_place(rt, m, Line::urgent)) leave_for_good(m);
     return m;
   }
-  if (take_idle_p(rt, m)) {
-    rt.away.fetch_sub(1, base::seq_cst);
-    return m;
-  }
+  if (take_idle_p(rt, m)) return m;
   return leave_goroutine(m, m->current, nullptr, queue_up, nullptr);
 }
 

@@ -60,7 +60,7 @@ void GCache::give_oldest(GPool& pool, std::size_t count) {
   pool.give({free_.data(), count});
   std::copy(free_.begin() + static_cast<std::ptrdiff_t>(count),
             free_.begin() + static_cast<std::ptrdiff_t>(count_), free_.begin());
-  count_ -= count;
+  count_ = count_ - count;
 }
 
 }  // namespace magpie::sched

@@ -87,11 +87,18 @@ class GCache {
   bool is_empty() const { return count_ == 0; }
   bool is_full() const { return count_ == kMost; }
   G* take_at_hand() {
-    G* g = free_[--count_];
-    if (count_ >= 4) prefetch(free_[count_ - 4]);
-    return g;
+    std::size_t last = count_ - 1;
+    count_ = last;
+    if (last >= 4) prefetch(free_[last - 4]);
+    return free_[last];
   }
-  void keep(G* g) { free_[count_++] = g; }
+  void keep(G* g) {
+    std::size_t count = count_;
+    free_[count] = g;
+    count_ = count + 1;
+  }
+
+  std::size_t count() const { return count_; }  // anyone, for people
 
   void give_all(GPool& pool) { give_oldest(pool, count_); }
 
@@ -102,7 +109,7 @@ class GCache {
   void give_oldest(GPool& pool, std::size_t count);
 
   std::array<G*, kMost> free_;
-  std::size_t count_ = 0;
+  base::Relaxed<std::size_t> count_ = 0;
 };
 
 }  // namespace magpie::sched

@@ -49,8 +49,10 @@ class Grip {
     return word_.compare_exchange_strong(now, kOwn, base::acq_rel, base::acquire) || now == kOwn;
   }
 
-  // It has a P again.
+  // It has a P again, or stands in line for one and does not run.
   void has_p() { word_.store(kOwn, base::release); }
+  // It runs without one after all.
+  void has_none() { word_.store(kTaken, base::release); }
 
   // ---- anyone
   bool is_taken() const { return word_.load(base::acquire) == kTaken; }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,7 @@
 #include "base/fence.h"
 #include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/fork.h"
 #include "sched/debug_options.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
@@ -165,6 +167,9 @@ void run_with(Runtime& rt, Main main) {
 }
 
 }  // namespace
+
+void forget_run() { new (&running) base::Lock; }
+
 }  // namespace magpie::sched
 
 namespace magpie::detail {
@@ -178,6 +183,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   if (!hold)
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
+  prepare_for_forks();
   base::prepare_fences();
   stack::choose_guards();
   Runtime rt(checked(options));

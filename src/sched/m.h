@@ -39,7 +39,7 @@ struct M {
   std::int64_t watch_owed_ns =
       timer::kNever;     // [watch] a timer armed while parking: the armer's part is still to do
   int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
-  bool is_over = false;  // that one ended with a ThreadLock: so does the thread
+  bool is_over = false;  // the thread ends before the runtime does
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -94,6 +94,7 @@ struct M {
   // fixed once it is known to others
   M* older = nullptr;
   bool never_ran = false;  // there was no thread for it
+  bool has_ended = false;  // guarded by Threads' lock: its record may be used again
 
   base::Event wake_up;
   pthread_t thread{};

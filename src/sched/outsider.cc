@@ -2,6 +2,9 @@
 
 #include <sched.h>
 
+#include <new>
+
+#include "sched/fork.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -28,5 +31,7 @@ void close_to_outsiders() {
   gate.close();
   while (!gate.is_empty()) sched_yield();  // they hold it for microseconds
 }
+
+void forget_outsiders() { new (&gate) OutsiderGate; }
 
 }  // namespace magpie::sched

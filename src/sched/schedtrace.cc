@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
 
 #include "base/atomic.h"
 #include "sched/runtime.h"
@@ -102,6 +103,14 @@ std::uint64_t number_of(Runtime& rt, const M* wanted) {
   return newer - 1 - number;
 }
 
+// Threads that wait for a P with their goroutine.
+int locked_and_idle(Runtime& rt) {
+  int count = 0;
+  std::lock_guard hold(rt.idle.lock());
+  rt.threads.for_each([&](M* m) { count += m->waits_in_place ? 1 : 0; });
+  return count;
+}
+
 void print_counters(Runtime& rt, Writer& out) {
   PCounters sums;
   auto add = [](base::Counter& sum, const base::Counter& one) { sum.add(one.read()); };
@@ -137,7 +146,7 @@ void print_p(Runtime& rt, const P& p, Writer& out) {
       p.index, status_of(p.state.load(base::relaxed)), Number{p.counters.ticks.read()},
       Number{p.counters.handed_off.read()},
       OrNil(holder != nullptr, holder != nullptr ? number_of(rt, holder) : 0).text, p.queue.size(),
-      std::size_t{0}, p.timers.size());
+      p.records.count(), p.timers.size());
   out.add(" runnext=%s steal=%llu preempt=%llu\n", yes_no(p.queue.next.peek() != nullptr),
           Number{p.counters.steals_succeeded.read()}, Number{p.counters.preempted.read()});
 }
@@ -196,8 +205,8 @@ void Schedtrace::print(Runtime& rt, std::int64_t since_start_ns) const {
       rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers(), view.searching,
       rt.idle.sleeping_threads(), rt.global.size());
   if (detail_) {
-    out.add(" gcwaiting=%s nmidlelocked=0 stopwait=0 sysmonwait=false",
-            yes_no(rt.world.stopping()));
+    out.add(" gcwaiting=%s nmidlelocked=%d stopwait=%u sysmonwait=false",
+            yes_no(rt.world.stopping()), locked_and_idle(rt), rt.world.still_held());
     print_counters(rt, out);
     out.add("\n");
     for (P* p : rt.ps.in_use()) print_p(rt, *p, out);

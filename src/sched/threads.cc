@@ -57,27 +57,56 @@ void end_m(M* m) {
   set_current_m(nullptr);
 }
 
-std::unique_ptr<M> Threads::new_m() {
-  auto m = std::make_unique<M>();
-  m->spin_budget = kFirstSpinBudget;
+void Threads::prepare(M* m) {
   m->spare = runtime->stacks.take();
   if (m->spare == nullptr) throw std::bad_alloc();
+  m->spin_budget = kFirstSpinBudget;
+  m->thread_locks = 0;
+  m->is_over = false;
+  m->never_ran = false;
+}
+
+std::unique_ptr<M> Threads::new_m() {
+  auto m = std::make_unique<M>();
+  prepare(m.get());
   return m;
 }
 
-void Threads::publish(std::unique_ptr<M> m) {
+// Records are never given back, so that whoever has heard of an M may look at it: sysmon, those who wake it.
+M* Threads::reuse_ended() {
+  M* found = nullptr;
+  {
+    std::lock_guard hold(lock_);
+    for_each([&](M* m) {
+      if (found == nullptr && m->has_ended) found = m;
+    });
+    if (found == nullptr) return nullptr;
+    found->has_ended = false;
+    count_.store(count() + 1, base::relaxed);
+  }
+  if (!found->never_ran) pthread_join(found->thread, nullptr);  // it is about to end, or has
+  try {
+    prepare(found);
+  } catch (...) {
+    found->never_ran = true;
+    note_ended(found);
+    throw;
+  }
+  return found;
+}
+
+M* Threads::publish(std::unique_ptr<M> m) {
   std::lock_guard hold(lock_);
   m->older = newest_.load(base::relaxed);
-  newest_.store(m.release(), base::release);  // with for_each's acquire
+  newest_.store(m.get(), base::release);  // with for_each's acquire
   count_.store(count() + 1, base::relaxed);
+  return m.release();
 }
 
 M* Threads::adopt_caller() {
-  auto m = new_m();
-  M* mine = m.get();
-  publish(std::move(m));
-  begin_m(mine);
-  return mine;
+  M* m = publish(new_m());
+  begin_m(m);
+  return m;
 }
 
 Threads::~Threads() {
@@ -88,18 +117,17 @@ Threads::~Threads() {
 bool Threads::make(P* p, Searching searching) {
   if (is_full()) return false;
   try {
-    std::unique_ptr<M> m = new_m();
+    M* m = reuse_ended();
+    if (m == nullptr) m = publish(new_m());  // before it runs: others may look for it
     m->p = p;
     m->searching = searching == Searching::yes;
-    M* made = m.get();
-    publish(std::move(m));  // before it runs: others may look for it
-    int error = base::os().create_thread(&made->thread, nullptr, thread_main, made);
+    int error = base::os().create_thread(&m->thread, nullptr, thread_main, m);
     if (error == 0) return true;
     complain(std::strerror(error));
-    made->spare->next = nullptr;
-    runtime->stacks.give(std::exchange(made->spare, nullptr));
-    made->never_ran = true;
-    note_ended();
+    m->spare->next = nullptr;
+    runtime->stacks.give(std::exchange(m->spare, nullptr));
+    m->never_ran = true;
+    note_ended(m);
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   }
@@ -191,8 +219,9 @@ void Threads::serve_requests() {
   }
 }
 
-void Threads::note_ended() {
+void Threads::note_ended(M* m) {
   std::lock_guard hold(lock_);
+  m->has_ended = true;
   count_.store(count() - 1, base::relaxed);
 }
 

@@ -57,8 +57,8 @@ class Threads {
     for (M* m = newest_.load(base::acquire); m != nullptr; m = m->older) f(m);
   }
 
-  // The calling thread is about to end before the runtime does.
-  void note_ended();
+  // m's thread is about to end before the runtime does, or never was.
+  void note_ended(M* m);
 
   int count() const { return count_.load(base::relaxed); }
   int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
@@ -69,12 +69,14 @@ class Threads {
   static constexpr std::int64_t kRetryAfterNs = 1'000'000;
   static constexpr std::uint32_t kFirstSpinBudget = 16;
 
-  std::unique_ptr<M> new_m();
+  static std::unique_ptr<M> new_m();
+  M* reuse_ended();
+  static void prepare(M* m);
   bool make(P* p, Searching searching);
   bool may_try_now() const;
   bool is_full();
   void complain(const char* why);
-  void publish(std::unique_ptr<M> m);
+  M* publish(std::unique_ptr<M> m);
   void serve_requests();
   P* pop_wanted();
 

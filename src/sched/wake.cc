@@ -3,10 +3,15 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
 #include "sched/bound.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
+
+namespace {
+constexpr std::int64_t kSurplusSleepNs = 2'000'000'000;
+}
 
 void start_searcher(Runtime& rt, M* m) {
   P* p;
@@ -51,7 +56,34 @@ void do_without_thread(Runtime& rt, P* p, Searching searching) {
   rt.world.take_back_locked(rt, p);
 }
 
+namespace {
+
+// Threads that were needed while others blocked. A few are kept, as what happened once may happen again.
+bool is_surplus(Runtime& rt) {
+  constexpr int kKept = 4;
+  return rt.idle.sleeping_threads() > static_cast<int>(rt.ps.count()) + kKept;
+}
+
+// After a long sleep. True: the thread ends.
+bool retire(Runtime& rt, M* m) {
+  std::lock_guard hold(rt.idle.lock());
+  bool called_run = m->older == nullptr;
+  if (!m->listed || called_run || !is_surplus(rt)) return false;
+  rt.idle.remove_locked(m);
+  m->is_over = true;
+  return true;
+}
+
+}  // namespace
+
 bool sleep_until_handed_a_p(Runtime& rt, M* m) {
+  while (is_surplus(rt)) {
+    if (m->wake_up.wait_until(base::now_ns() + kSurplusSleepNs)) return go_on_as_handed(rt, m);
+    if (retire(rt, m)) {
+      rt.threads.note_ended(m);
+      return false;
+    }
+  }
   m->wake_up.wait();
   return go_on_as_handed(rt, m);
 }

@@ -18,7 +18,8 @@ void start_thread_for(Runtime& rt, P* p, Searching searching);
 // No thread is to be had for the P, which goes back to the idle list.
 void do_without_thread(Runtime& rt, P* p, Searching searching);
 
-// Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends.
+// Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends, or its
+// thread does: there were many more than are needed.
 [[nodiscard]] bool sleep_until_handed_a_p(Runtime& rt, M* m);
 
 // The P that it was handed, once it is off the list. False: the runtime ends.

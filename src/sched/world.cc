@@ -29,7 +29,8 @@ void World::stop(Runtime& rt, M* self) {
 void World::take_back_locked(Runtime& rt, P* p) {
   if (phase_.load(base::relaxed) == Phase::stopping) {
     p->state.store(PState::stopped, base::relaxed);
-    if (--still_held_ == 0) stopped_.set();
+    still_held_ = still_held_ - 1;
+    if (still_held_ == 0) stopped_.set();
   } else {
     rt.idle.push_locked(p);
     rt.search.add_idle();

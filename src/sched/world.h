@@ -53,6 +53,9 @@ class World {
   // An M that saw stopping() gives its P away and sleeps until it gets one. False: the runtime ends.
   [[nodiscard]] bool leave(Runtime& rt, M* m);
 
+  // Ps that whoever stops the world still waits for.
+  std::uint32_t still_held() const { return still_held_; }
+
   // A P that its holder gives up, while the world goes on or stops. Idle's lock is held.
   void take_back_locked(Runtime& rt, P* p);
 
@@ -68,7 +71,7 @@ class World {
   base::Atomic<bool> busy_{false};             // atomic: the right to stop
   base::Atomic<bool> end_wanted_{false};       // atomic: relaxed, a late answer only delays
   base::Event stopped_;
-  std::uint32_t still_held_ = 0;  // guarded by Idle's lock: Ps to wait for
+  base::Relaxed<std::uint32_t> still_held_ = 0;  // written under Idle's lock: Ps to wait for
 };
 
 }  // namespace magpie::sched

@@ -1,0 +1,29 @@
+#include "sched/fork.h"
+
+#include <pthread.h>
+
+#include "sched/current.h"
+#include "sched/overflow.h"
+#include "sched/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+void in_child() {
+  if (runtime == nullptr) return;
+  runtime->preemption.remove();
+  remove_overflow_handler();
+  set_current_m(nullptr);
+  forget_outsiders();
+  forget_run();
+  runtime = nullptr;
+}
+
+}  // namespace
+
+void prepare_for_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, in_child);
+  (void)once;  // no memory for it: a child must exec, then
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,130 @@
+// process_test.cc: what belongs to the process and its threads: fork, exec, signals, thread exit.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <pthread.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "base/sanitizer.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  while (blocking([&] { return waitpid(child, &status, 0); }) != child) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+RT_TEST(Fork, FollowedByExecWorksFromAnyGoroutine) {
+  WaitGroup group;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 4; ++i) {
+    group.go([&, i] {
+      pid_t child = fork();
+      if (child == 0) {
+        const char code[] = {'e', 'x', 'i', 't', ' ', static_cast<char>('1' + i), '\0'};
+        execl("/bin/sh", "sh", "-c", code, nullptr);
+        _exit(99);
+      }
+      if (child < 0 || exit_code_of(child) != 1 + i) ++wrong;
+    });
+  }
+  group.wait();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+#if !defined(MAGPIE_TSAN)  // it does not support threads in the child of a program with threads
+RT_TEST(Fork, TheChildHasNoRuntimeAndMayStartOne) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (goroutine_id() != 0) _exit(1);
+    if (procs() != 0 || num_goroutines() != 0) _exit(2);
+    try {
+      go([] {});
+      _exit(3);
+    } catch (const std::logic_error&) {
+    }
+    int sum = run(Options{.procs = 2}, [] {
+      Chan<int> values;
+      for (int i = 0; i < 10; ++i) go([values, i] { values.send(i); });
+      int all = 0;
+      for (int i = 0; i < 10; ++i) all += *values.recv();
+      return all;
+    });
+    _exit(sum == 45 ? 0 : 4);
+  }
+  EXPECT_EQ(exit_code_of(child), 0);
+}
+#endif
+
+// A signal of the user's own may interrupt a goroutine, the scheduler, or a thread that was preempted.
+TEST(Signals, HandlersOfTheUserRunBesideEverything) {
+  static std::atomic<int> ticks{0};
+  ticks = 0;
+  struct sigaction mine = {}, before;
+  mine.sa_handler = [](int) { ticks.fetch_add(1, std::memory_order_relaxed); };
+  mine.sa_flags = SA_RESTART;
+  sigaction(SIGPROF, &mine, &before);
+  itimerval every{{0, 500}, {0, 500}};  // of CPU time: as profilers do
+  setitimer(ITIMER_PROF, &every, nullptr);
+  run(Options{.procs = 2}, [] {
+    std::atomic<bool> stop{false};
+    WaitGroup group;
+    for (int i = 0; i < 4; ++i) {
+      group.go([&] {
+        while (!stop.load(std::memory_order_relaxed)) usleep(0);
+      });
+      group.go([&] {
+        while (!stop.load(std::memory_order_relaxed)) yield();
+      });
+    }
+    EXPECT_TRUE(eventually([] {
+      sleep_for(1ms);
+      return ticks.load() > 50;
+    }));
+    stop.store(true);
+    group.wait();
+  });
+  itimerval never{};
+  setitimer(ITIMER_PROF, &never, nullptr);
+  sigaction(SIGPROF, &before, nullptr);
+}
+
+// The threads that goroutines ran on end with run(): what they left in thread_locals is destroyed then.
+TEST(Threads, DestructorsOfThreadLocalsRunWhenTheRuntimesThreadsEnd) {
+  static std::atomic<int> made{0}, gone{0};
+  struct Counted {
+    Counted() { ++made; }
+    ~Counted() { ++gone; }
+    void touch() {}
+  };
+  run(Options{.procs = 4}, [] {
+    WaitGroup group;
+    for (int i = 0; i < 16; ++i) {
+      group.go([] {
+        static thread_local Counted counted;
+        counted.touch();
+        blocking([] { usleep(1000); });
+      });
+    }
+    group.wait();
+  });
+  EXPECT_GE(made.load(), 1);
+  EXPECT_GE(gone.load(), made.load() - 1);  // the thread that called run() lives on
+}
+
+}  // namespace
+}  // namespace magpie
