@@ -15,7 +15,6 @@
 namespace magpie::sched {
 namespace {
 
-
 // Nobody holds p any more, and nothing is known to wait for it.
 void let_go(Runtime& rt, P* p) {
   p->end_hold(base::now_ns());
@@ -107,7 +106,8 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
     g->bound = was_bound;
     return false;
   }
-  g->move(GState::running, GState::runnable);
+  GState before = g->state.load(base::relaxed);  // running, or its body is over
+  if (before == GState::running) g->state.store(GState::runnable, base::relaxed);
   if (line == Line::held) {
     rt.preempted.fetch_add(1, base::relaxed);
     rt.global.push_held(g);
@@ -120,7 +120,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   if (!has_p) m->grip.has_none();
   if (line == Line::held) rt.preempted.fetch_sub(1, base::relaxed);
   g->bound = was_bound;
-  g->state.store(GState::running, base::relaxed);
+  g->state.store(before, base::relaxed);
   return has_p;
 }
 

@@ -11,7 +11,8 @@ namespace {
 // After its registers are saved: the goroutine waits for a P in the queue, and its thread is free.
 bool queue_up(M* m, G* g, void*) {
   Runtime& rt = *runtime;
-  g->state.store(GState::runnable, base::relaxed);
+  if (g->state.load(base::relaxed) == GState::running)  // else its body is over
+    g->state.store(GState::runnable, base::relaxed);
   rt.global.push_urgent(g);
   is_back(rt, m);
   wake_searcher(rt, nullptr);

@@ -23,8 +23,8 @@
 #include "base/fence.h"
 #include "sched/bound.h"
 #include "sched/current.h"
-#include "sched/fork.h"
 #include "sched/debug_options.h"
+#include "sched/fork.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/queues.h"
@@ -101,7 +101,7 @@ void drop_goroutines(Runtime& rt) {
   rt.records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     if (state == GState::free) return;
-    if (g->joinable && state != GState::ended) release_thread_that_joins(g);
+    if (g->joinable && !g->join.is_done()) release_thread_that_joins(g);
     if (state == GState::fresh || state == GState::ended) g->body(g->room, detail::TaskOrder::drop);
     if (g->stack != nullptr) base::close_fiber(g->stack->fiber);
     if (g->stack != nullptr && !g->stack->pooled) own_stacks.push_back(g->stack);

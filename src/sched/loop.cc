@@ -187,6 +187,11 @@ void call_body(G* g) {
       "a goroutine returned in the child of a fork(); call exec or _exit there, or run() again");
 }
 
+// Before it needs a P to go on: if the runtime ends and it never gets one, what it left must be destroyed.
+void note_body_is_over(G* g) {
+  if (g->joinable) g->state.store(GState::ended, base::relaxed);
+}
+
 // Back from user code, which may have blocked, and come back elsewhere.
 M* come_back() {
   M* m = current_m();
@@ -204,7 +209,7 @@ M* back_to_loop(M* m, G* g) {
 
 // Once the joiner is told, the record is the joiner's. Returns the M that the goroutine ends on.
 M* finish_joinable(M* m, G* g) {
-  g->state.store(GState::ended, base::relaxed);
+  note_body_is_over(g);  // it may have been queued since
   back_to_loop(m, g);
   void* waiter = nullptr;
   JoinWord::Owes owes = g->join.finish(waiter);
@@ -245,6 +250,7 @@ M* call_fresh(M* m, G* g) {
   start_running(m, g);
   m->grip.leave();
   call_body(g);
+  note_body_is_over(g);
   m = come_back();
   context::reset_float_control();
   return finish(m, g);
@@ -368,6 +374,7 @@ void run_in_place(M* m, G* child) {
   child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
   if (child->extra != nullptr) [[unlikely]]
     destroy_locals(*child->extra);
+  note_body_is_over(child);
   m = come_back();
 
   child->stack = nullptr;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "sched/entry.h"
 #include "sched/waiter.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
@@ -24,6 +25,7 @@ struct Place {
 
   // True: woken.
   bool wait(std::int64_t deadline_ns) {
+    Entry inside;
     Waiter self;
     lock.lock();
     waiter = &self;
@@ -43,6 +45,7 @@ struct Place {
   }
   // True: somebody waited.
   bool wake() {
+    Entry inside;
     lock.lock();
     Waiter* woken = std::exchange(waiter, nullptr);
     lock.unlock();

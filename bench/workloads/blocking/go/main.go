@@ -1,0 +1,87 @@
+// blocking: 64 goroutines make 200 system calls each that sleep 1 ms, beside two that count. How long the calls take in
+// all, and how much of their speed alone the counters keep. declared=0: by a raw system call, which Go does not know to block.
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"magpie.bench/support/peer"
+)
+
+type counter struct {
+	count, longestStopNs int64
+	_                    [48]byte
+}
+
+var stop atomic.Bool
+var counters [2]counter
+
+func (c *counter) run() {
+	last := time.Now()
+	for turn := 1; !stop.Load(); turn++ {
+		atomic.StoreInt64(&c.count, c.count+1)
+		if turn%1024 != 0 {
+			continue
+		}
+		now := time.Now()
+		if gap := int64(now.Sub(last)); gap > atomic.LoadInt64(&c.longestStopNs) {
+			atomic.StoreInt64(&c.longestStopNs, gap)
+		}
+		last = now
+	}
+}
+
+func counted() int64 {
+	return atomic.LoadInt64(&counters[0].count) + atomic.LoadInt64(&counters[1].count)
+}
+
+func main() {
+	peer.UseProcs()
+	declared := peer.Number("declared", 1) != 0
+	goroutines := peer.Number("goroutines", 64)
+	calls := peer.Number("calls", 200)
+	sleep := func() {
+		t := syscall.Timespec{Nsec: 1_000_000}
+		if declared {
+			syscall.Syscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+		} else {
+			syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+		}
+	}
+	var all, callers sync.WaitGroup
+	for i := range counters {
+		all.Add(1)
+		go func(c *counter) { c.run(); all.Done() }(&counters[i])
+	}
+	time.Sleep(100 * time.Millisecond)
+
+	before, begin := counted(), time.Now()
+	time.Sleep(300 * time.Millisecond)
+	alone := float64(counted()-before) / float64(time.Since(begin))
+
+	for i := range counters {
+		atomic.StoreInt64(&counters[i].longestStopNs, 0)
+	}
+	before, begin = counted(), time.Now()
+	for i := 0; i < goroutines; i++ {
+		callers.Add(1)
+		go func() {
+			for k := 0; k < calls; k++ {
+				sleep()
+			}
+			callers.Done()
+		}()
+	}
+	callers.Wait()
+	took := time.Since(begin)
+	beside := float64(counted()-before) / float64(took)
+	stop.Store(true)
+	all.Wait()
+	peer.Report("ms", float64(took)/1e6)
+	peer.Report("counters_percent", 100*beside/alone)
+	peer.Report("longest_stop_ms", float64(max(counters[0].longestStopNs, counters[1].longestStopNs))/1e6)
+}

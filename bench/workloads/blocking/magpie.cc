@@ -1,0 +1,88 @@
+// blocking: 64 goroutines make 200 raw system calls each that sleep 1 ms, beside two that count. How long the calls take
+// in all, and how much of their speed alone the counters keep. declared=1: through blocking().
+#include <magpie/magpie.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+
+#include "measure.h"
+
+namespace {
+
+std::atomic<bool> stop{false};
+
+struct alignas(64) Counter {
+  std::atomic<long> count{0};
+  std::atomic<long> longest_stop_ns{0};
+
+  void run() {
+    double last = bench::now_ns();
+    for (long turn = 1; !stop.load(std::memory_order_relaxed); ++turn) {
+      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      if (turn % 1024 != 0) continue;
+      double now = bench::now_ns();
+      if (now - last > static_cast<double>(longest_stop_ns.load(std::memory_order_relaxed)))
+        longest_stop_ns.store(static_cast<long>(now - last), std::memory_order_relaxed);
+      last = now;
+    }
+  }
+};
+
+Counter counters[2];
+
+long counted() { return counters[0].count + counters[1].count; }
+
+void sleep_in_kernel() {
+  timespec time{.tv_sec = 0, .tv_nsec = 1'000'000};
+  syscall(SYS_nanosleep, &time, nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Args args(argc, argv);
+  int procs = static_cast<int>(args.number("procs", 2));
+  bool declared = args.number("declared", 1) != 0;
+  long goroutines = args.number("goroutines", 64);
+  long calls = args.number("calls", 200);
+  magpie::run(magpie::Options{.procs = procs}, [&] {
+    magpie::WaitGroup all;
+    for (Counter& counter : counters) all.go([&counter] { counter.run(); });
+    magpie::sleep_for(std::chrono::milliseconds(100));
+
+    long before = counted();
+    double begin = bench::now_ns();
+    magpie::sleep_for(std::chrono::milliseconds(300));
+    double alone = static_cast<double>(counted() - before) / (bench::now_ns() - begin);
+
+    for (Counter& counter : counters) counter.longest_stop_ns = 0;
+    before = counted();
+    begin = bench::now_ns();
+    magpie::WaitGroup callers;
+    for (long i = 0; i < goroutines; ++i) {
+      callers.go([&] {
+        for (long k = 0; k < calls; ++k) {
+          if (declared) {
+            magpie::blocking(sleep_in_kernel);
+          } else {
+            sleep_in_kernel();
+          }
+        }
+      });
+    }
+    callers.wait();
+    double took = bench::now_ns() - begin;
+    double beside = static_cast<double>(counted() - before) / took;
+    stop = true;
+    all.wait();
+    bench::report("ms", took / 1e6);
+    bench::report("counters_percent", 100 * beside / alone);
+    bench::report("longest_stop_ms",
+                  static_cast<double>(std::max(counters[0].longest_stop_ns.load(),
+                                               counters[1].longest_stop_ns.load())) /
+                      1e6);
+  });
+}
