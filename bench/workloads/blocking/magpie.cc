@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -19,11 +20,11 @@ struct alignas(64) Counter {
   std::atomic<long> longest_stop_ns{0};
 
   void run() {
-    double last = bench::now_ns();
+    auto last = static_cast<double>(bench::now_ns());
     for (long turn = 1; !stop.load(std::memory_order_relaxed); ++turn) {
       count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       if (turn % 1024 != 0) continue;
-      double now = bench::now_ns();
+      auto now = static_cast<double>(bench::now_ns());
       if (now - last > static_cast<double>(longest_stop_ns.load(std::memory_order_relaxed)))
         longest_stop_ns.store(static_cast<long>(now - last), std::memory_order_relaxed);
       last = now;
@@ -54,13 +55,14 @@ int main(int argc, char** argv) {
     magpie::sleep_for(std::chrono::milliseconds(100));
 
     long before = counted();
-    double begin = bench::now_ns();
+    auto begin = static_cast<double>(bench::now_ns());
     magpie::sleep_for(std::chrono::milliseconds(300));
-    double alone = static_cast<double>(counted() - before) / (bench::now_ns() - begin);
+    double alone =
+        static_cast<double>(counted() - before) / (static_cast<double>(bench::now_ns()) - begin);
 
     for (Counter& counter : counters) counter.longest_stop_ns = 0;
     before = counted();
-    begin = bench::now_ns();
+    begin = static_cast<double>(bench::now_ns());
     magpie::WaitGroup callers;
     for (long i = 0; i < goroutines; ++i) {
       callers.go([&] {
@@ -74,7 +76,7 @@ int main(int argc, char** argv) {
       });
     }
     callers.wait();
-    double took = bench::now_ns() - begin;
+    double took = static_cast<double>(bench::now_ns()) - begin;
     double beside = static_cast<double>(counted() - before) / took;
     stop = true;
     all.wait();

@@ -9,9 +9,9 @@ namespace {
 
 template <class Call>
 double ns_per_call(long rounds, Call call) {
-  double begin = bench::now_ns();
+  auto begin = static_cast<double>(bench::now_ns());
   for (long i = 0; i < rounds; ++i) call();
-  return (bench::now_ns() - begin) / static_cast<double>(rounds);
+  return (static_cast<double>(bench::now_ns()) - begin) / static_cast<double>(rounds);
 }
 
 }  // namespace

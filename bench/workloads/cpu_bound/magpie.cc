@@ -17,9 +17,9 @@ void compute(long rounds) {
 long rounds_of_ms(double ms) {
   long rounds = 1'000'000;
   for (;;) {
-    double begin = bench::now_ns();
+    auto begin = static_cast<double>(bench::now_ns());
     compute(rounds);
-    double took = bench::now_ns() - begin;
+    double took = static_cast<double>(bench::now_ns()) - begin;
     if (took > 50e6) return static_cast<long>(static_cast<double>(rounds) * ms * 1e6 / took);
     rounds *= 2;
   }
@@ -35,11 +35,11 @@ int main(int argc, char** argv) {
   long rounds = rounds_of_ms(static_cast<double>(milliseconds));
   magpie::run(magpie::Options{.procs = procs}, [&] {
     double cpu_before = bench::cpu_ns();
-    double begin = bench::now_ns();
+    auto begin = static_cast<double>(bench::now_ns());
     magpie::WaitGroup all;
     for (long i = 0; i < goroutines; ++i) all.go([rounds] { compute(rounds); });
     all.wait();
-    double took = bench::now_ns() - begin;
+    double took = static_cast<double>(bench::now_ns()) - begin;
     double cpu = bench::cpu_ns() - cpu_before;
     magpie::Stats stats = magpie::stats();
     bench::report("percent_of_ideal", 100 * cpu / procs / took);

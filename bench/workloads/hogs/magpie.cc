@@ -33,11 +33,11 @@ int main(int argc, char** argv) {
       });
     }
     std::vector<double> late_ms;
-    double begin = bench::now_ns();
-    while (bench::now_ns() - begin < milliseconds * 1e6) {
-      double before = bench::now_ns();
+    auto begin = static_cast<double>(bench::now_ns());
+    while (static_cast<double>(bench::now_ns()) - begin < milliseconds * 1e6) {
+      auto before = static_cast<double>(bench::now_ns());
       magpie::sleep_for(std::chrono::milliseconds(1));
-      late_ms.push_back((bench::now_ns() - before) / 1e6 - 1);
+      late_ms.push_back((static_cast<double>(bench::now_ns()) - before) / 1e6 - 1);
     }
     std::sort(late_ms.begin(), late_ms.end());
     long least = loops[0].turns, most = loops[0].turns;

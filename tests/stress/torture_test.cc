@@ -1,0 +1,151 @@
+// torture_test.cc: goroutines are stopped in the middle of everything that C++ programs do, and nothing breaks.
+//
+// The program is also run with other allocators in front (see tests/CMakeLists.txt), and compiled with -O3 and link-time
+// optimisation by both compilers: a compiler that keeps the address of a thread_local over a call is the classic
+// killer here.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/rt_test.h"
+#include "support/test_length.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+
+thread_local std::uint64_t per_thread = 0;
+
+// Each returns something that is wrong if registers, stacks or thread_locals were mixed up.
+
+bool allocate(std::mt19937& random) {
+  std::vector<std::unique_ptr<std::vector<int>>> kept;
+  for (int i = 0; i < 50; ++i) {
+    kept.push_back(std::make_unique<std::vector<int>>(random() % 2000, i));
+    if (random() % 3 == 0) kept.erase(kept.begin() + static_cast<long>(random() % kept.size()));
+  }
+  for (auto& one : kept) {
+    if (!one->empty() && one->front() != one->back()) return false;
+  }
+  return true;
+}
+
+bool throw_and_catch(std::mt19937& random) {
+  const std::string text = std::to_string(random());
+  try {
+    try {
+      throw std::runtime_error(text);
+    } catch (...) {
+      if (!allocate(random)) return false;
+      throw;
+    }
+  } catch (const std::exception& caught) {
+    return caught.what() == text;
+  }
+}
+
+bool format(std::mt19937& random) {
+  char text[128];
+  const unsigned number = random();
+  std::snprintf(text, sizeof text, "%u %.3f %s", number, number / 3.0, "words");
+  return std::stoul(text) == number;
+}
+
+bool compute(std::mt19937& random) {
+  const int mode = random() % 2 == 0 ? FE_UPWARD : FE_TONEAREST;
+  std::fesetround(mode);
+  double values[16];
+  for (int i = 0; i < 16; ++i) values[i] = i + 1;
+  for (int round = 0; round < 2000; ++round) {
+    for (double& value : values) value = std::sqrt(value * value);
+  }
+  const bool right = std::fegetround() == mode && std::fabs(values[15] - 16) < 1e-6;
+  std::fesetround(FE_TONEAREST);
+  return right;
+}
+
+// Nothing in it calls the runtime, so the goroutine stays on its thread.
+bool count_per_thread(std::mt19937&) {
+  const pid_t thread = gettid();
+  const std::uint64_t before = per_thread;
+  for (int i = 0; i < 20'000; ++i) per_thread = per_thread + 1;
+  return per_thread == before + 20'000 && gettid() == thread;
+}
+
+bool share(std::mt19937& random) {
+  static std::mutex mutex;
+  static std::map<unsigned, std::shared_ptr<std::string>> shared;
+  std::lock_guard hold(mutex);
+  const unsigned key = random() % 100;
+  auto& value = shared[key];
+  if (value == nullptr) value = std::make_shared<std::string>(std::to_string(key));
+  auto copy = value;
+  if (random() % 10 == 0) shared.erase(key);
+  return *copy == std::to_string(key);
+}
+
+bool use_the_runtime(std::mt19937& random) {
+  Chan<unsigned> values(2);
+  const unsigned number = random();
+  go([values, number] { values.send(number); });
+  if (*values.recv() != number) return false;
+  if (spawn([number] { return number + 1; }).join() != number + 1) return false;
+  blocking([] { usleep(20); });
+  return true;
+}
+
+void torture(int procs, std::chrono::milliseconds how_long) {
+  run(Options{.procs = procs, .time_slice = 1ms}, [&] {
+    constexpr bool (*kParts[])(std::mt19937&) = {
+        allocate, throw_and_catch, format, compute, share, count_per_thread, use_the_runtime};
+    const auto end = std::chrono::steady_clock::now() + how_long;
+    std::atomic<long> rounds{0};
+    std::atomic<int> wrong{0};
+    WaitGroup group;
+    for (unsigned seed = 0; seed < 16; ++seed) {
+      group.go([&, seed] {
+        std::mt19937 random(seed);
+        while (std::chrono::steady_clock::now() < end) {
+          const std::size_t part = random() % std::size(kParts);
+          if (!kParts[part](random)) ++wrong;
+          ++rounds;
+        }
+      });
+    }
+    // Wakes up all the time, so that somebody is stopped all the time.
+    group.go([&] {
+      while (std::chrono::steady_clock::now() < end) sleep_for(500us);
+    });
+    group.wait();
+    EXPECT_EQ(wrong.load(), 0);
+    EXPECT_GT(rounds.load(), 0);
+    std::printf("procs=%d: %ld rounds, %lu preemptions, %lu hand-offs, %d threads\n", procs,
+                rounds.load(), static_cast<unsigned long>(stats().total.preemptions),
+                static_cast<unsigned long>(stats().total.handoffs), num_threads());
+  });
+}
+
+// MAGPIE_STRESS=long makes minutes of it.
+std::chrono::milliseconds length() { return std::chrono::milliseconds(support::scaled(2000)); }
+
+TEST(Torture, AtOneProc) { torture(1, length()); }
+TEST(Torture, AtTwoProcs) { torture(2, length()); }
+TEST(Torture, AtFourProcs) { torture(4, length()); }
+
+}  // namespace
+}  // namespace magpie
