@@ -77,6 +77,11 @@ struct Owner : rl::test_suite<Owner<others>, 1 + others> {
   }
 
   void own() {
+    if (word.is_idle()) {  // it has fired, and whoever fired it has let go of it
+      RL_ASSERT(fired(RL_INFO) == 1);
+      memory(RL_INFO) = 0;
+      return;
+    }
     Removal how = remove();
     if (how == Removal::firing) {
 #ifndef MUTANT_NO_SETTLE
