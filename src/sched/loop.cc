@@ -28,7 +28,6 @@ void put_away(M* m, stack::Stack* stack) {
   } else if (m->p != nullptr) {
     m->p->stacks.give(runtime->stacks, stack);
   } else {
-    stack->next = nullptr;
     runtime->stacks.give(stack);
   }
 }

@@ -45,7 +45,6 @@ void* thread_main(void* argument) {
 
 void end_m(M* m) {
   if (m->spare != nullptr) {
-    m->spare->next = nullptr;
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
@@ -85,7 +84,6 @@ bool Threads::start(P* p, Searching searching) {
     ms_.reserve(ms_.size() + 1);
     int error = base::os().create_thread(&m->thread, nullptr, thread_main, m.get());
     if (error != 0) {
-      m->spare->next = nullptr;
       runtime->stacks.give(m->spare);
       complain_locked(std::strerror(error));
       return false;
