@@ -9,7 +9,7 @@
 // program.
 // What a stack used below its first kKeepBytes is given back when it leaves a P's cache. Asking the system what it
 // used costs as much as starting a goroutine. So a canary at the end of its first page tells: if it is alive,
-// nothing went deeper, but for a frame so large that it stepped over; that is found every few times.
+// nothing went deeper, but for a frame so large that it stepped over; that is found every 32nd time.
 // Lists of stacks are arrays of pointers: a list through the stacks themselves would fetch a cold line for each step,
 // one after the other.
 // Slabs are large mappings that are never committed as a whole; they live until the Pool dies.
@@ -63,7 +63,7 @@ class Pool {
   static constexpr std::size_t kTrimBatch = 64;
   static constexpr std::int64_t kTrimPeriodNs = 1'000'000'000;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::uint32_t kGivesPerLook = 8;
+  static constexpr std::uint32_t kGivesPerLook = 32;
   static constexpr std::size_t kKeepBytes = 16 * 1024;
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 

@@ -78,7 +78,7 @@ TEST(Pool, AFrameSoLargeThatItSkippedPagesIsGivenBackToo) {
   ASSERT_NE(stack, nullptr);
   touch(stack->low, stack->low + 1);  // the deepest page only
   ASSERT_EQ(resident_pages(stack->low, stack->low + page_size()), 1u);
-  for (int times = 0; times < 8; ++times) {
+  for (int times = 0; times < 32; ++times) {
     pool.give(stack);
     ASSERT_EQ(pool.take(), stack);
   }
