@@ -47,36 +47,6 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return waiter.result;
 }
 
-// With the lock, which it releases.
-[[gnu::noinline]] ChanResult send_and_unlock(Channel& channel, void* value,
-                                             GoroutinePresence here) {
-  Step step = channel.send_locked(value, here);
-  if (step.result == ChanResult::refused)
-    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, here);
-  channel.lock.unlock();
-  return step.finish();
-}
-
-[[gnu::noinline]] ChanResult receive_and_unlock(Channel& channel, void* slot,
-                                                GoroutinePresence here) {
-  Step step = channel.receive_locked(slot, here);
-  if (step.result == ChanResult::refused)
-    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
-  channel.lock.unlock();
-  return step.finish();
-}
-
-[[gnu::noinline]] ChanResult lock_and_send(Channel& channel, void* value, GoroutinePresence here) {
-  channel.lock.lock();
-  return send_and_unlock(channel, value, here);
-}
-
-[[gnu::noinline]] ChanResult lock_and_receive(Channel& channel, void* slot,
-                                              GoroutinePresence here) {
-  channel.lock.lock();
-  return receive_and_unlock(channel, slot, here);
-}
-
 [[gnu::noinline]] ChanResult send_from_thread(Channel& channel, void* value) {
   Presence presence;
   channel.lock.lock();
@@ -116,10 +86,12 @@ std::byte* allocate_ring(const detail::ElementKind& kind, std::size_t capacity) 
 
 void destroy_elements(Channel& channel) {
   if (channel.kind->destroy == nullptr) return;
+  std::size_t end = channel.state.capacity() * channel.step();
   std::size_t at = channel.receive_at;
   for (std::size_t left = channel.state.count(); left != 0; --left) {
     channel.kind->destroy(channel.ring + at);
-    at = channel.after(at);
+    at += channel.step();
+    if (at == end) at = 0;
   }
 }
 
@@ -142,7 +114,6 @@ ChanCore* make_channel(const ElementKind& kind, std::size_t capacity) {
   channel->references.store(1, std::memory_order_relaxed);  // relaxed: nobody else knows it yet
   channel->kind = &kind;
   channel->ring = ring;
-  channel->ring_bytes = capacity * kind.size;
   channel->receive_at = channel->send_at = 0;
   channel->state.open(capacity);
   return channel;
@@ -158,7 +129,6 @@ void destroy_channel(ChanCore* core) noexcept {
   give_channel(channel);
 }
 
-// Of two who meet one waits. Its way ends in jumps, not in calls, so it saves no registers before it waits.
 ChanResult send(ChanCore* core, void* value) {
   if (core == nullptr) [[unlikely]]
     wait_for_ever(WaitReason::nil_chan_send);
@@ -167,11 +137,12 @@ ChanResult send(ChanCore* core, void* value) {
   if (m == nullptr) [[unlikely]]
     return send_from_thread(channel, value);
   GoroutinePresence here(m);
-  if (!channel.lock.try_lock()) [[unlikely]]
-    return lock_and_send(channel, value, here);
-  if (!channel.may_send_locked())
+  channel.lock.lock();
+  Step step = channel.send_locked(value, here);
+  if (step.result == ChanResult::refused)
     return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, here);
-  return send_and_unlock(channel, value, here);
+  channel.lock.unlock();
+  return step.finish();
 }
 
 ChanResult receive(ChanCore* core, void* slot) {
@@ -182,11 +153,12 @@ ChanResult receive(ChanCore* core, void* slot) {
   if (m == nullptr) [[unlikely]]
     return receive_from_thread(channel, slot);
   GoroutinePresence here(m);
-  if (!channel.lock.try_lock()) [[unlikely]]
-    return lock_and_receive(channel, slot, here);
-  if (!channel.may_receive_locked())
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, here);
+  if (step.result == ChanResult::refused)
     return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
-  return receive_and_unlock(channel, slot, here);
+  channel.lock.unlock();
+  return step.finish();
 }
 
 bool refuses_send(const ChanCore* core) noexcept {

@@ -57,7 +57,6 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   // guarded by lock
   std::size_t receive_at = 0;  // bytes into the ring
   std::size_t send_at = 0;
-  std::size_t ring_bytes = 0;  // fixed while open
   sched::WaitList receivers, senders;
 
   Channel* next_free = nullptr;  // the pool's
@@ -106,14 +105,6 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return state.count() != 0 || state.closed() || has_waiter(senders, presence);
   }
 
-  // The same without a look at who waits: false is certain, true is not.
-  bool may_send_locked() const {
-    return state.count() != state.capacity() || !receivers.looks_empty() || state.closed();
-  }
-  bool may_receive_locked() const {
-    return state.count() != 0 || !senders.looks_empty() || state.closed();
-  }
-
   // Takes everybody off the list who is still to be woken, linked by next, with the result closed.
   ChanWaiter* take_all(sched::WaitList& list, const Presence& presence, ChanWaiter* before) {
     while (ChanWaiter* waiter = take_waiter(list, presence)) {
@@ -124,11 +115,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return before;
   }
 
-  // The next place in the ring.
-  std::size_t after(std::size_t at) const {
-    at += kind->size;
-    return at == ring_bytes ? 0 : at;
-  }
+  // How many bytes an element takes in the ring.
+  std::size_t step() const { return kind->size; }
 
   void move(void* to, void* from) const {
     if (kind->move != nullptr) {
@@ -171,6 +159,10 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     move(slot, element);
     if (kind->move != nullptr && kind->destroy != nullptr) kind->destroy(element);
     receive_at = after(receive_at);
+  }
+  std::size_t after(std::size_t at) const {
+    at += step();
+    return at == state.capacity() * step() ? 0 : at;
   }
 };
 
