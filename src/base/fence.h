@@ -27,8 +27,8 @@ inline void heavy_fence() { model::seq_cst_fence(); }
 
 namespace detail {
 // Fixed after the first prepare_fences(), which runs before the first fence. Atomic, as later ones write the same
-// value beside threads that read it.
-extern std::atomic<bool> light_fence_is_free;
+// value beside threads that read it. Hidden: read without a table look-up.
+extern std::atomic<bool> light_fence_is_free __attribute__((visibility("hidden")));
 }  // namespace detail
 
 // Asks the kernel for membarrier. Call before the first fence, of whatever thread; again does no harm.

@@ -132,9 +132,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   // The one who waits longest and is still to be had, taken off the list; null: nobody is.
   template <class Here>
   static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
-    while (sched::WaitRecord* record = list.first(presence)) {
+    while (sched::WaitRecord* record = list.take_first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
-      list.unlink(*waiter);
       if (waiter->select == nullptr || waiter->select->claim(waiter->index)) return waiter;
     }
     return nullptr;

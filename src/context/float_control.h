@@ -15,8 +15,9 @@ inline constexpr std::uint32_t kDefaultMxcsr = 0x1F80;
 inline constexpr std::uint16_t kDefaultX87Control = 0x037F;
 inline constexpr std::uint32_t kMxcsrStatusFlags = 0x3F;  // sticky results, not control
 
+// As the switch keeps them: the x87 word, then MXCSR.
 inline std::uint64_t default_float_control() {
-  return kDefaultMxcsr | std::uint64_t{kDefaultX87Control} << 32;
+  return kDefaultX87Control | std::uint64_t{kDefaultMxcsr} << 32;
 }
 
 // The control words at its construction. Reads the x87 word only when MXCSR is not the default, as the switch does.

@@ -226,7 +226,6 @@ G* next_at_hand(M* m) {
   G* g = p->queue.upcoming();
   if (g != nullptr && !g->joinable) {
     p->queue.take_upcoming();
-    if (G* soon = p->queue.upcoming()) prefetch(soon);
     return own_turn(p, g);
   }
   return next_at_hand_after_all(m);

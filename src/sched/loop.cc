@@ -30,34 +30,33 @@ void put_away(M* m, stack::Stack* stack) {
   } else if (m->p != nullptr) {
     m->p->stacks.give(runtime->stacks, stack);
   } else {
-    stack->next = nullptr;
     runtime->stacks.give(stack);
   }
 }
 
-// The rest of settle(): a goroutine that parked, or a loop's stack.
-[[gnu::noinline]] void settle_others(M* m) {
-  if (G* g = std::exchange(m->left.g, nullptr)) {
-    if (!m->left.commit(m, g, m->left.argument)) {
-      g->move(GState::waiting, GState::runnable);
-      put_next(*runtime, m, g);
-    }
-    if (m->current != nullptr) pay_watch(*runtime, m);  // else the loop does, or goes to sleep
-  } else if (stack::Stack* stack = std::exchange(m->left.stack, nullptr)) {
-    put_away(m, stack);
-  }
+[[gnu::noinline]] void settle_stack(M* m) {
+  if (stack::Stack* stack = std::exchange(m->left.stack, nullptr)) put_away(m, stack);
 }
 
-// After a switch: what the side that left could not do itself. A yield is the most frequent case.
-inline void settle(M* m) {
-  G* yielded = m->left.yielded;
-  if (yielded == nullptr) {
-    settle_others(m);
-    return;
+[[gnu::noinline]] void ready_at_once(M* m, G* g) {
+  g->move(GState::waiting, GState::runnable);
+  put_next(*runtime, m, g);
+}
+
+// After a switch: what the side that left could not do itself.
+[[gnu::always_inline]] inline void settle(M* m) {
+  if (G* yielded = m->left.yielded) {
+    m->left.yielded = nullptr;
+    put_last(*runtime, m, yielded);
+    wake_searcher(*runtime, m);
+  } else if (G* g = m->left.g) {
+    m->left.g = nullptr;
+    if (!m->left.commit(m, g, m->left.argument)) [[unlikely]]
+      ready_at_once(m, g);
+    if (m->current != nullptr) pay_watch(*runtime, m);  // else the loop does, or goes to sleep
+  } else {
+    settle_stack(m);
   }
-  m->left.yielded = nullptr;
-  put_last(*runtime, m, yielded);
-  wake_searcher(*runtime, m);
 }
 
 [[maybe_unused]] base::Fiber& fiber_of(M* m) {

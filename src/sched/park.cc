@@ -56,27 +56,43 @@ void ready(G* g) {
 }  // namespace magpie::sched
 
 namespace magpie {
+namespace {
 
-void yield() {
-  using namespace sched;
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr) {
-    sched_yield();
-    return;
-  }
+using namespace sched;
+
+void yield_to(M* m, G* next) {
   G* g = m->current;
-  if (g->bound) [[unlikely]]
-    return yield_bound(m, g);
-  G* next = next_at_hand(m);
-  if (next == nullptr && !loop_is_wanted(m)) {
+  g->move(GState::running, GState::runnable);
+  leave_yielding(m, g, next);
+}
+
+// Nobody is at hand.
+[[gnu::noinline]] void yield_further(M* m) {
+  G* next = nullptr;
+  if (!loop_is_wanted(m)) {
     do {
       next = runtime->global.pop();
       if (next == nullptr) return;  // nobody else is ready here
     } while (!admit(m, next));
   }
-  g->move(GState::running, GState::runnable);
-  leave_yielding(m, g, next);
+  yield_to(m, next);
+}
+
+}  // namespace
+
+void yield() {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr) [[unlikely]] {
+    sched_yield();
+    return;
+  }
+  if (m->current->bound) [[unlikely]]
+    return yield_bound(m, m->current);
+  G* next = next_at_hand(m);
+  if (next == nullptr) [[unlikely]]
+    return yield_further(m);
+  yield_to(m, next);
 }
 
 }  // namespace magpie

@@ -66,7 +66,8 @@ struct Runtime {
 
 // The runtime that runs. Set before its first M starts and cleared after its last ended.
 // Goroutines may use it freely; other threads only through an Outsider.
-extern Runtime* runtime;
+// Hidden, as it is read at every turn: position-independent code then needs no table look-up.
+extern Runtime* runtime __attribute__((visibility("hidden")));
 
 // A plain thread's leave to use the runtime: run() does not tear it down meanwhile. Hold it briefly.
 // enter_runtime is false when no runtime runs; else leave_runtime must follow.

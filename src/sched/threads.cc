@@ -48,7 +48,6 @@ void* thread_main(void* argument) {
 
 void end_m(M* m) {
   if (m->spare != nullptr) {
-    m->spare->next = nullptr;
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
@@ -124,7 +123,6 @@ bool Threads::make(P* p, Searching searching) {
     int error = base::os().create_thread(&m->thread, nullptr, thread_main, m);
     if (error == 0) return true;
     complain(std::strerror(error));
-    m->spare->next = nullptr;
     runtime->stacks.give(std::exchange(m->spare, nullptr));
     m->never_ran = true;
     note_ended(m);

@@ -27,12 +27,9 @@ void prefetch_stack(const G* g) {
 
 }  // namespace
 
-bool arm(Timer& timer, std::int64_t when_ns) {
-  Entry entry;
-  if (M* m = entry.m()) {
-    if (m->p->timers.insert(timer, when_ns)) watch_over(*runtime, m, when_ns);
-    return true;
-  }
+namespace {
+
+[[gnu::noinline]] bool arm_from_outside(Timer& timer, std::int64_t when_ns) {
   Outsider leave;
   if (!leave) return false;
   Runtime& rt = *runtime;
@@ -40,14 +37,30 @@ bool arm(Timer& timer, std::int64_t when_ns) {
   return true;
 }
 
-TimerSet::Removal disarm(Timer& timer) {
-  Entry entry;
-  if (entry.m() != nullptr) return TimerSet::remove(timer);
+[[gnu::noinline]] TimerSet::Removal disarm_from_outside(Timer& timer) {
   Outsider leave;
   if (leave) return TimerSet::remove(timer);
   // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
   while (timer.word.view().set != nullptr) sched_yield();
   return timer.word.view().firing ? TimerSet::Removal::firing : TimerSet::Removal::idle;
+}
+
+}  // namespace
+
+bool arm(Timer& timer, std::int64_t when_ns) {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr) [[unlikely]]
+    return arm_from_outside(timer, when_ns);
+  if (m->p->timers.insert(timer, when_ns)) watch_over(*runtime, m, when_ns);
+  return true;
+}
+
+TimerSet::Removal disarm(Timer& timer) {
+  Entry entry;
+  if (entry.m() == nullptr) [[unlikely]]
+    return disarm_from_outside(timer);
+  return TimerSet::remove(timer);
 }
 
 void disarm_and_settle(Timer& timer) {

@@ -88,6 +88,20 @@ class WaitList {
     if (record.is_thread) push_thread_front(record);
   }
 
+  // Takes the one who waits longest off; null: nobody does.
+  template <class Here>
+  WaitRecord* take_first(const Here& presence) {
+    WaitRecord* record = first(presence);
+    if (record == nullptr) return nullptr;
+    record->era = 0;
+    WaitRecord* second = record->next;
+    first_.store(second, base::release);  // with looks_empty()
+    (second != nullptr ? second->previous : last_) = nullptr;
+    if (record->is_thread) [[unlikely]]
+      unlink_thread(*record);
+    return record;
+  }
+
   // Takes it off, wherever it is; nothing if it is not on the list, or was forgotten. Its neighbours may be of an
   // earlier run().
   template <class Here>

@@ -32,10 +32,18 @@ constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
   return canary_of(stack) == kCanary;
 }
 
+// Stacks from the pool may have been left alone for long. What a goroutine touches first when it begins there, and
+// blocks soon, is fetched while the one before it runs.
+void prefetch_frames(const Stack* stack) {
+  constexpr std::size_t kLines = 8;
+  auto* top = static_cast<const std::byte*>(stack->top());
+  for (std::size_t i = 1; i <= kLines; ++i) __builtin_prefetch(top - i * base::kCacheLine, 1);
+}
+
 }  // namespace
 
 Pool::~Pool() {
-  for (Stack* stack = warm_; stack != nullptr; stack = stack->next) base::close_fiber(stack->fiber);
+  for (Stack* stack : warm_) base::close_fiber(stack->fiber);
   for (Slab& slab : slabs_) {
     base::forget_memory(slab.memory, slab.bytes);
     munmap(slab.memory, slab.bytes);
@@ -44,18 +52,18 @@ Pool::~Pool() {
 
 std::byte* Pool::memory_of(Stack* stack) const { return stack->low - guard_bytes(); }
 
-Stack* Pool::take_warm_locked() {
-  Stack* stack = warm_;
-  if (stack != nullptr) {
-    warm_ = stack->next;
-    least_warm_ = std::min(least_warm_, --warm_count_);
-  }
-  return stack;
+// The hottest last. Returns how many there were.
+std::size_t Pool::take_warm_locked(std::span<Stack*> out) {
+  std::size_t count = std::min(out.size(), warm_.size());
+  std::copy_n(warm_.end() - static_cast<std::ptrdiff_t>(count), count, out.begin());
+  warm_.resize(warm_.size() - count);
+  least_warm_ = std::min(least_warm_, warm_.size());
+  return count;
 }
 
 Stack* Pool::take() {
   lock_.lock();
-  if (Stack* stack = take_warm_locked()) {
+  if (Stack * stack; take_warm_locked({&stack, 1}) != 0) {
     lock_.unlock();
     return stack;
   }
@@ -91,6 +99,7 @@ bool Pool::add_slab_locked() {
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) continue;
     try {
+      warm_.reserve(carved_ + bytes / distance_);
       cold_.reserve(carved_ + bytes / distance_);
       slabs_.push_back(Slab{static_cast<std::byte*>(memory), bytes, 0});
     } catch (const std::bad_alloc&) {
@@ -123,8 +132,8 @@ void Pool::give_back_depths(Stack* stack) const {
   }
 }
 
-void Pool::give(Stack* first) {
-  for (Stack* stack = first; stack != nullptr; stack = stack->next) {
+void Pool::give(std::span<Stack* const> stacks) {
+  for (Stack* stack : stacks) {
     if (canary_lives(stack) && ++stack->times_given % kGivesPerLook != 0) continue;
     give_back_depths(stack);
     with_canary(stack);
@@ -132,15 +141,9 @@ void Pool::give(Stack* first) {
   std::int64_t now_ns = base::coarse_now_ns();
   {
     std::lock_guard hold(lock_);
-    while (first != nullptr) {
-      Stack* stack = first;
-      first = stack->next;
-      stack->next = warm_;
-      warm_ = stack;
-      ++warm_count_;
-    }
-    if (warm_count_ > kAlwaysWarm && next_trim_ns() == kNever) {
-      least_warm_ = warm_count_;
+    warm_.insert(warm_.end(), stacks.begin(), stacks.end());
+    if (warm_.size() > kAlwaysWarm && next_trim_ns() == kNever) {
+      least_warm_ = warm_.size();
       next_trim_ns_.store(now_ns + kTrimPeriodNs, base::relaxed);
     }
   }
@@ -149,58 +152,64 @@ void Pool::give(Stack* first) {
 
 void Pool::trim(std::int64_t now_ns) {
   if (now_ns < next_trim_ns()) return;
-  Stack* unneeded = nullptr;
-  {
-    std::lock_guard hold(lock_);
-    if (now_ns < next_trim_ns()) return;
-    std::size_t spare = least_warm_ > kAlwaysWarm ? least_warm_ - kAlwaysWarm : 0;
-    for (std::size_t i = 0; i < std::min(spare, kTrimmedAtOnce); ++i) {
-      Stack* stack = take_warm_locked();
-      stack->next = unneeded;
-      unneeded = stack;
+  for (std::size_t batches = kTrimmedAtOnce / kTrimBatch; batches != 0; --batches) {
+    std::array<Stack*, kTrimBatch> batch;
+    std::size_t count;
+    {
+      std::lock_guard hold(lock_);
+      if (now_ns < next_trim_ns()) return;
+      std::size_t least = least_warm_;
+      std::size_t unneeded = least > kAlwaysWarm ? least - kAlwaysWarm : 0;
+      count = take_warm_locked({batch.data(), std::min(unneeded, batch.size())});
+      least_warm_ = least - count;
+      if (count == unneeded) {
+        // The next period begins, unless the floor is reached.
+        least_warm_ = warm_.size();
+        next_trim_ns_.store(warm_.size() > kAlwaysWarm ? now_ns + kTrimPeriodNs : kNever,
+                            base::relaxed);
+        batches = 1;
+      }
     }
-    if (spare <= kTrimmedAtOnce) {
-      // The next period begins, unless the floor is reached.
-      least_warm_ = warm_count_;
-      next_trim_ns_.store(warm_count_ > kAlwaysWarm ? now_ns + kTrimPeriodNs : kNever,
-                          base::relaxed);
-    }
+    make_cold({batch.data(), count});
   }
-  make_cold(unneeded);
 }
 
-void Pool::make_cold(Stack* first) {
-  std::array<std::byte*, 64> cold;
-  while (first != nullptr) {
-    std::size_t filled = 0;
-    while (first != nullptr && filled < cold.size()) {
-      Stack* stack = first;
-      first = stack->next;  // read before the memory goes
-      cold[filled++] = memory_of(stack);
-      base::close_fiber(stack->fiber);
-      madvise(stack->low, stack_size_ - guard_bytes(), MADV_DONTNEED);
-    }
-    std::lock_guard hold(lock_);
-    cold_.insert(cold_.end(), cold.begin(), cold.begin() + static_cast<std::ptrdiff_t>(filled));
+void Pool::make_cold(std::span<Stack* const> stacks) {
+  std::array<std::byte*, kTrimBatch> cold;
+  std::size_t filled = 0;
+  for (Stack* stack : stacks) {
+    cold[filled++] = memory_of(stack);
+    base::close_fiber(stack->fiber);
+    madvise(stack->low, stack_size_ - guard_bytes(), MADV_DONTNEED);
   }
+  std::lock_guard hold(lock_);
+  cold_.insert(cold_.end(), cold.begin(), cold.begin() + static_cast<std::ptrdiff_t>(filled));
 }
 
 Pool::Usage Pool::usage() {
   std::lock_guard hold(lock_);
-  return Usage{.stacks = carved_, .warm = warm_count_, .cold = cold_.size()};
+  return Usage{.stacks = carved_, .warm = warm_.size(), .cold = cold_.size()};
 }
 
 Stack* Cache::take(Pool& pool) {
-  if (size_ != 0) return stacks_[--size_];
+  if (size_ == 0) [[unlikely]] {
+    refill(pool);
+    if (size_ == 0) return pool.take();
+  }
+  Stack* stack = stacks_[--size_];
+  if (size_ < untouched_) {
+    untouched_ = size_;
+    if (size_ != 0) prefetch_frames(stacks_[size_ - 1]);
+  }
+  return stack;
+}
+
+void Cache::refill(Pool& pool) {
   {
     std::lock_guard hold(pool.lock_);
-    while (size_ < kRefill) {
-      Stack* stack = pool.take_warm_locked();
-      if (stack == nullptr) break;
-      stacks_[size_++] = stack;
-    }
+    size_ = untouched_ = pool.take_warm_locked({stacks_.data(), kRefill});
   }
-  return size_ != 0 ? stacks_[--size_] : pool.take();
+  for (std::size_t i = 0; i < size_; ++i) __builtin_prefetch(stacks_[i], 1);
 }
 
 void Cache::give(Pool& pool, Stack* stack) {
@@ -213,12 +222,11 @@ void Cache::give_all(Pool& pool) {
 }
 
 void Cache::give_oldest(Pool& pool, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    stacks_[i]->next = i + 1 < count ? stacks_[i + 1] : nullptr;
-  pool.give(stacks_[0]);
+  pool.give({stacks_.data(), count});
   std::copy(stacks_.begin() + static_cast<std::ptrdiff_t>(count),
             stacks_.begin() + static_cast<std::ptrdiff_t>(size_), stacks_.begin());
   size_ -= count;
+  untouched_ -= std::min(untouched_, count);
 }
 
 }  // namespace magpie::stack

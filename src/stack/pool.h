@@ -9,7 +9,9 @@
 // program.
 // What a stack used below its first kKeepBytes is given back when it leaves a P's cache. Asking the system what it
 // used costs as much as starting a goroutine. So a canary at the end of its first page tells: if it is alive,
-// nothing went deeper, but for a frame so large that it stepped over; that is found every few times.
+// nothing went deeper, but for a frame so large that it stepped over; that is found every 32nd time.
+// Lists of stacks are arrays of pointers: a list through the stacks themselves would fetch a cold line for each step,
+// one after the other.
 // Slabs are large mappings that are never committed as a whole; they live until the Pool dies.
 #pragma once
 
@@ -17,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/atomic.h"
@@ -38,8 +41,8 @@ class Pool {
   // A stack, or null when the system gives no more memory.
   Stack* take();
 
-  // Takes back stacks linked by next.
-  void give(Stack* first);
+  void give(std::span<Stack* const> stacks);
+  void give(Stack* stack) { give({&stack, 1}); }
 
   // Makes some of the warm stacks cold that were not needed since the last time. May be called at any time, and does
   // something from next_trim_ns() (base::coarse_now_ns) on.
@@ -57,9 +60,10 @@ class Pool {
   friend class Cache;
   static constexpr std::size_t kAlwaysWarm = 4096;
   static constexpr std::size_t kTrimmedAtOnce = 1024;
+  static constexpr std::size_t kTrimBatch = 64;
   static constexpr std::int64_t kTrimPeriodNs = 1'000'000'000;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::uint32_t kGivesPerLook = 8;
+  static constexpr std::uint32_t kGivesPerLook = 32;
   static constexpr std::size_t kKeepBytes = 16 * 1024;
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
@@ -69,11 +73,11 @@ class Pool {
     std::size_t carved;  // stacks made so far, from the low end
   };
 
-  Stack* take_warm_locked();
+  std::size_t take_warm_locked(std::span<Stack*> out);
   Stack* carve_and_unlock();
   bool add_slab_locked();
   void give_back_depths(Stack* stack) const;
-  void make_cold(Stack* first);
+  void make_cold(std::span<Stack* const> stacks);
   std::byte* memory_of(Stack* stack) const;
 
   // fixed after construction
@@ -82,11 +86,10 @@ class Pool {
 
   base::Lock lock_;
   // guarded by lock_
-  Stack* warm_ = nullptr;
-  std::size_t warm_count_ = 0;
+  // Room for every stack is reserved in both when its slab is made: giving cannot fail.
+  std::vector<Stack*> warm_;  // the last is the hottest
+  std::vector<std::byte*> cold_;
   std::size_t least_warm_ = 0;  // since the trimming period began
-  std::vector<std::byte*>
-      cold_;  // room for every stack is reserved when its slab is made: giving cannot fail
   std::vector<Slab> slabs_;
   std::size_t carved_ = 0;
   base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic: written under lock_, read by anyone
@@ -102,12 +105,14 @@ class Cache {
 
  private:
   static constexpr std::size_t kCapacity = 64;
-  static constexpr std::size_t kRefill = 8;
+  static constexpr std::size_t kRefill = 16;
 
+  void refill(Pool& pool);
   void give_oldest(Pool& pool, std::size_t count);
 
   std::array<Stack*, kCapacity> stacks_;
   std::size_t size_ = 0;
+  std::size_t untouched_ = 0;  // so many of the oldest came from the pool
 };
 
 }  // namespace magpie::stack

@@ -41,12 +41,6 @@ void check_size(std::size_t size) {
   }
 }
 
-void* Stack::top() const {
-  auto* record = reinterpret_cast<std::byte*>(const_cast<Stack*>(this));
-  std::size_t colour = reinterpret_cast<std::uintptr_t>(low) / distance_of(size()) % kColours;
-  return record - colour * kColourStep;
-}
-
 std::size_t distance_of(std::size_t size) { return size + page_size(); }
 
 std::size_t Stack::size() const { return guard_bytes() + usable() + kRecordBytes; }
@@ -58,7 +52,10 @@ bool Stack::in_guard(const void* address) const {
 
 Stack* construct(std::byte* memory, std::size_t size) {
   std::byte* low = memory + guard_bytes();
-  auto* stack = new (memory + size - kRecordBytes) Stack{.low = low, .pooled = true, .fiber = {}};
+  std::byte* record = memory + size - kRecordBytes;
+  std::size_t colour = reinterpret_cast<std::uintptr_t>(low) / distance_of(size) % kColours;
+  auto* stack = new (record)
+      Stack{.low = low, .first_frame = record - colour * kColourStep, .pooled = true, .fiber = {}};
   base::open_fiber(stack->fiber, low, stack->usable());
   return stack;
 }

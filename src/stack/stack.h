@@ -20,15 +20,15 @@ namespace magpie::stack {
 struct Stack {
   // fixed after construction
   std::byte* low;  // lowest usable byte; guard_bytes() below it are never used (see guard.h)
-  bool pooled;     // from a Pool; else mapped for one goroutine
+  void* first_frame;
+  bool pooled;  // from a Pool; else mapped for one goroutine
 
   // owner only: whoever runs on it, or the cache that holds it
-  Stack* next = nullptr;
   std::uint32_t times_given = 0;  // to a pool
   base::Fiber fiber;
 
   // Where the first frame begins: 16-aligned.
-  void* top() const;
+  void* top() const { return first_frame; }
   std::size_t usable() const {
     return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(this) - low);
   }

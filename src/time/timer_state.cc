@@ -121,9 +121,15 @@ bool TimerState::fire_instead_at(DeadlineNs when) {
 }
 
 bool TimerState::stop() {
-  sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
   // A value that a ticker has sent before may still be there.
-  if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) return true;
+  if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) [[likely]]
+    return true;
+  return stop_late();
+}
+
+// It ticks, or fires, or is over.
+bool TimerState::stop_late() {
+  sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   if (where == TimerSet::Removal::firing && !decided) return fire_instead_at(kNoDeadline);
@@ -171,6 +177,13 @@ Chan<TimePoint> TimerState::channel() {
 }
 
 void TimerState::last_handle_gone() {
+  // [timer] idle: whoever took it out of its set has let go of it, and nobody is left who could arm it again. Only
+  // a tick that was not received is still to be taken back.
+  bool kept_a_tick = ticks && values != Chan<TimePoint>::nil();
+  if (word.is_idle() && !kept_a_tick) {
+    delete this;
+    return;
+  }
   bool wanted = calls() || (values != Chan<TimePoint>::nil() && !ticks);
   if (!wanted) stop();
   {

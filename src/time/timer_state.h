@@ -53,6 +53,7 @@ struct TimerState : timer::Timer {
   static void* fire_state(timer::Timer& timer);
   static void drop_state(timer::Timer& timer);
 
+  bool stop_late();
   void fire_locked();
   bool deliver_locked(std::int64_t now_ns);
   bool take_back_locked();

@@ -12,8 +12,9 @@
 //           record after that.
 // Once      Into and out of a set under the set's lock. So either remove finds it in the set, and it never fires, or
 //           it was taken and fires exactly once.
-// Lifetime  After remove said `removed` or `idle` the owner may reuse or destroy the record. After `firing` it may
-//           not yet: somebody is in fire(). Owners on a stack wait for it (settle); others let fire find out.
+// Lifetime  After remove said `removed` or `idle`, or is_idle() yes, the owner may reuse or destroy the record. After
+//           `firing` it may not yet: somebody is in fire(). Owners on a stack wait for it (settle); others let
+//           fire find out.
 // Orders    [timer] whoever makes it idle releases what was done, the owner's look acquires it. A set is read without
 //           its lock only as a hint where to lock; under the lock it is looked at again.
 // Proof     tests/model/timer_model.cc
@@ -43,6 +44,7 @@ class TimerWord {
     if (now == kFiring) return {nullptr, true};
     return {reinterpret_cast<TimerSet*>(now), false};
   }
+  bool is_idle() const { return word_.load(base::acquire) == kIdle; }  // [timer] with finish()
 
   // Under the set's lock. Relaxed: the lock orders them, and whoever reads without it looks again.
   void enter(TimerSet* set) { word_.store(reinterpret_cast<std::uintptr_t>(set), base::relaxed); }

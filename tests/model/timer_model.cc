@@ -76,6 +76,11 @@ struct Owner : model::Scenario<1 + others> {
   }
 
   void own() {
+    if (word.is_idle()) {  // it has fired, and whoever fired it has let go of it
+      RL_ASSERT(fired(RL_INFO) == 1);
+      memory(RL_INFO) = 0;
+      return;
+    }
     Removal how = remove();
     if (how == Removal::firing && !chosen<"MUTANT_NO_SETTLE">()) {
       while (word.view().firing) rl::yield(1, RL_INFO);

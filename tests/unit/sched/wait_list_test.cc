@@ -86,6 +86,27 @@ TEST(WaitList, AnyoneMayBeTakenOut) {
   }
 }
 
+TEST(WaitList, TheFirstIsTakenOffAndTheOthersStayInLine) {
+  WaitList list;
+  WaitRecord thread, goroutine, late;
+  list.push(thread, Presence());
+  run([&] {
+    list.push(goroutine, Presence());
+    EXPECT_EQ(list.take_first(Presence()), &thread);
+    EXPECT_FALSE(list.holds(thread, Presence()));
+    EXPECT_EQ(list.take_first(Presence()), &goroutine);
+    EXPECT_EQ(list.take_first(Presence()), nullptr);
+    EXPECT_TRUE(list.looks_empty());
+    list.push(goroutine, Presence());
+    list.push(late, Presence());
+  });
+  scribble(goroutine);
+  scribble(late);
+  EXPECT_EQ(list.take_first(Presence()), nullptr);
+  list.push(thread, Presence());
+  EXPECT_EQ(list.take_first(Presence()), &thread);
+}
+
 TEST(WaitList, GoroutinesOfAnEarlierRunAreForgottenWithoutBeingTouched) {
   WaitList list;
   WaitRecord gone[2];

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "memory.h"
 #include "stack/pool.h"
@@ -89,12 +90,10 @@ TEST_F(Guard, StillFaultsAfterItsStackWentColdAndCameBack) {
   choose("advise");
   Pool pool(64 * 1024);
   constexpr int kStacks = 5000;  // more than stay warm
-  Stack* all = nullptr;
+  std::vector<Stack*> all;
   for (int i = 0; i < kStacks; ++i) {
-    Stack* stack = pool.take();
-    ASSERT_NE(stack, nullptr);
-    stack->next = all;
-    all = stack;
+    all.push_back(pool.take());
+    ASSERT_NE(all.back(), nullptr);
   }
   pool.give(all);
   pool.trim(pool.next_trim_ns());
