@@ -60,6 +60,11 @@ void end_bound(M* m) {
   runtime->threads.note_ended(m);
 }
 
+void wake_successor(M* m) {
+  if (m->successor.load(base::relaxed) == nullptr) return;
+  if (M* next = m->successor.exchange(nullptr, base::acquire)) next->wake_up.set();
+}
+
 void begin_with(Runtime& rt, M* m, P* p) {
   m->p = p;
   p->begin_hold(m, base::now_ns());
@@ -97,12 +102,16 @@ bool wait_for_p(Runtime& rt, M* m) {
 
 bool wait_in_place(Runtime& rt, M* m, Line line) {
   m->p = nullptr;
-  if (take_idle_p(rt, m)) return true;
+  if (take_idle_p(rt, m)) {
+    wake_successor(m);
+    return true;
+  }
   G* g = m->current;
   bool was_bound = g->bound;
   g->bound = true;
   g->thread = m;
   if (!get_in_place(rt, m)) {
+    wake_successor(m);
     g->bound = was_bound;
     return false;
   }
@@ -115,6 +124,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
     rt.global.push_urgent(g);
   }
   is_back(rt, m);
+  wake_successor(m);
   wake_searcher(rt, nullptr);
   bool has_p = sleep_in_place(rt, m);
   if (!has_p) m->grip.has_none();

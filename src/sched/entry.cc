@@ -16,6 +16,7 @@ bool queue_up(M* m, G* g, void*) {
   rt.global.push_urgent(g);
   is_back(rt, m);
   wake_searcher(rt, nullptr);
+  rt.sysmon.look_soon();
   return true;
 }
 
@@ -23,6 +24,7 @@ bool queue_up(M* m, G* g, void*) {
 
 M* come_in_slowly(M* m) {
   if (m->grip.keep()) return m;
+  wake_successor(m);
   Runtime& rt = *runtime;
   m->p = nullptr;
   if (m->current->bound) {

@@ -148,7 +148,8 @@ bool rest(Runtime& rt, M* m) {
     rt.search.before_second_look();
     if (work_is_visible(rt) || timer_is_due(rt)) {
       if (get_up(rt, m)) return true;
-      break;  // it was handed a P, or all Ps are held: their holders look at the timers
+      rt.sysmon.look_soon();  // it was handed a P, or all Ps are held, maybe by loops
+      break;
     }
     std::int64_t next = earliest_timer_ns(rt);
     if (next == kNever && is_deadlock(rt)) [[unlikely]]

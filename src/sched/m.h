@@ -81,12 +81,17 @@ struct M {
   base::Atomic<bool> signalled{
       false};  // atomic: sysmon sent the signal that stops it, see preempt.h
 
+  // atomic: the M that got its P and is to be woken by this thread as it stops, on the CPU that becomes free; by sysmon
+  // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
+  base::Atomic<M*> successor{nullptr};
+
   // sysmon only: an M whose P it took
   struct Away {
     M* next = nullptr;
     bool listed = false;
     bool uses_cpu = false;    // that is why its P was taken
     std::int64_t cpu_ns = 0;  // what the thread had used up at the last look
+    std::int64_t taken_ns = 0;
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
   } away;

@@ -35,6 +35,7 @@ namespace {
     g->move(GState::waiting, GState::runnable);
     runtime->global.push_urgent(g);
     wake_searcher(*runtime, nullptr);
+    if (runtime->search.view().idle == 0) runtime->sysmon.look_soon();
   }
 }
 

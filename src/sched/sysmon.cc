@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/cpu_slices.h"
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
@@ -31,9 +30,12 @@ namespace {
 constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-constexpr std::int64_t kShortestGapNs = 20 * kMicrosecond;
+// The time between two looks: the first while something happens, twice as long with each look at which nothing did.
+constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
-constexpr int kQuietLooksPerStep = 50;  // then the gap doubles with every look
+constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
+constexpr std::int64_t kStopsWithinNs = 200 * kMicrosecond;  // a signal takes microseconds to arrive
+constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
 // While all Ps are held and timers are armed: a loop must not make them late.
 constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
 
@@ -43,7 +45,7 @@ constexpr std::int64_t kLeastTurnNs = 500 * kMicrosecond;
 constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 
 // How soon, and how seldom, to look again at one that runs without a P.
-constexpr std::int64_t kFirstAwayGapNs = 50 * kMicrosecond;
+constexpr std::int64_t kFirstAwayGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
 
 // Of another thread of this process: the kernel derives the clock's number from the thread's.
@@ -54,23 +56,6 @@ std::int64_t cpu_ns_of(const M* m) {
   timespec used{};
   if (clock_gettime(clock, &used) != 0) return 0;
   return used.tv_sec * 1'000'000'000 + used.tv_nsec;
-}
-
-// Sysmon works for microseconds at a time and is to be on time, also when every CPU is busy. Since 6.12 the kernel
-// runs a thread that asks for shorter slices sooner when it wakes up; others refuse, which does no harm.
-void ask_for_short_slices() {
-  struct {
-    std::uint32_t size;
-    std::uint32_t policy;  // 0: as every thread
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime_ns, deadline_ns, period_ns;
-  } wish = {};
-  wish.size = sizeof wish;
-  wish.runtime_ns = 100 * kMicrosecond;
-  wish.nice = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
-  (void)syscall(SYS_sched_setattr, 0, &wish, 0U);
 }
 
 bool all_idle(Runtime& rt) { return rt.search.view().idle == rt.ps.count(); }
@@ -118,38 +103,35 @@ void Sysmon::wake() { event_.set(); }
 void Sysmon::watch(Runtime& rt) {
   pthread_setname_np(pthread_self(), "magpie-sysmon");
   prctl(PR_SET_TIMERSLACK, 1'000UL);
-  ask_for_short_slices();
-  gap_ns_ = kShortestGapNs;
+  base::ask_for_slices(100 * kMicrosecond);
+  gap_ns_ = kUsualGapNs;
   while (!stop_.load(base::relaxed)) {
     now_ns_ = base::now_ns();
-    bool happened = false;
-    for (P* p : rt.ps.in_use()) happened |= look_at(rt, p);
-    happened |= look_at_those_away(rt);
+    next_ns_ = kNever;
+    something_happened_ = false;
+    for (P* p : rt.ps.in_use()) look_at(rt, p);
+    look_at_those_away(rt);
     if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
     if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
     rt.schedtrace.print_if_due(rt, now_ns_);
-    sleep_until_next_look(rt, happened);
+    sleep_until_next_look(rt);
   }
 }
 
-void Sysmon::sleep_until_next_look(Runtime& rt, bool something_happened) {
-  quiet_looks_ = something_happened ? 0 : quiet_looks_ + 1;
-  if (something_happened) gap_ns_ = kShortestGapNs;
-  if (quiet_looks_ > kQuietLooksPerStep) gap_ns_ = std::min(2 * gap_ns_, kLongestGapNs);
+void Sysmon::sleep_until_next_look(Runtime& rt) {
+  gap_ns_ = something_happened_ ? kUsualGapNs : std::min(2 * gap_ns_, kLongestGapNs);
   if (gap_ns_ == kLongestGapNs && fall_asleep(rt)) {
-    gap_ns_ = kShortestGapNs;
-    quiet_looks_ = 0;
+    gap_ns_ = kUsualGapNs;
     return;
   }
-  std::int64_t gap = gap_ns_;
+  look_again_in(gap_ns_);
   std::int64_t earliest = earliest_timer_ns(rt);
   if (earliest != kNever && rt.search.view().idle == 0) {
-    std::int64_t until_due = std::max(earliest - now_ns_, kShortestGapNs);
-    gap = std::min({gap, kLongestGapWithTimersNs, until_due});
+    std::int64_t until_due = std::max(earliest - now_ns_, kStopsWithinNs);
+    look_again_in(std::min(kLongestGapWithTimersNs, until_due));
   }
-  for (M* m = away_; m != nullptr; m = m->away.next)
-    gap = std::min(gap, std::max(m->away.looked_ns + m->away.gap_ns - now_ns_, kShortestGapNs));
-  (void)event_.wait_until(base::now_ns() + gap);
+  next_look_ns_.store(next_ns_, base::relaxed);
+  (void)event_.wait_until(next_ns_);
 }
 
 // Nothing ran between two looks, and nothing can: sleeps until somebody begins with a P.
@@ -164,57 +146,56 @@ bool Sysmon::fall_asleep(Runtime& rt) {
   return true;
 }
 
-// True: something has changed since the last look, or was done.
-bool Sysmon::look_at(Runtime& rt, P* p) {
+void Sysmon::look_at(Runtime& rt, P* p) {
   M* m = p->holder.load(base::acquire);
   P::Seen& seen = p->seen;
   std::uint64_t turns = p->turns();
   if (m == nullptr || m != seen.holder || turns != seen.turns) {
-    bool changed = m != nullptr || seen.holder != nullptr;
     seen = P::Seen{.holder = m, .turns = turns, .since_ns = now_ns_};
-    if (m != nullptr) seen.blocking_call = m->blocking_calls.load(base::relaxed);
-    if (m != nullptr && rt.world.stopping()) take_for_stopped_world(rt, p, m);
-    return changed;
+    if (m == nullptr) return;
   }
   if (rt.world.stopping()) {
     take_for_stopped_world(rt, p, m);
-    return true;
+    look_again_in(kRetryGapNs);
+  } else if (m->is_in_blocking_call()) {
+    look_at_blocking_call(rt, p, m);
+  } else {
+    look_at_long_runner(rt, p, m);
   }
-  if (m->is_in_blocking_call()) return look_at_blocking_call(rt, p, m);
-  return look_at_long_runner(rt, p, m);
 }
 
-bool Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
+void Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return;
   std::uint32_t call = m->blocking_calls.load(base::relaxed);
-  if (std::exchange(p->seen.blocking_call, call) != call) return true;
-  Need need = what_waits_for(rt, p);
-  if (need == Need::none) return false;
-  return take(rt, p, m, Because::blocked, need);
+  if (std::exchange(p->seen.blocking_call, call) != call) {
+    look_again_in(kBlockingCallGapNs);
+  } else {
+    take(rt, p, m, Because::blocked, need);
+  }
 }
 
-bool Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
-  std::int64_t turn_ns = now_ns_ - p->seen.since_ns;
-  if (turn_ns < kLeastTurnNs) return false;
-  Need need = what_waits_for(rt, p);
-  if (need == Need::none) return false;
+void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
   P::Seen& seen = p->seen;
+  std::int64_t turn_ns = now_ns_ - seen.since_ns;
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return;
+  if (turn_ns < kLeastTurnNs) return look_again_in(kLeastTurnNs - turn_ns);
+
+  // Asleep, or busy? Its clock tells, read twice.
   std::int64_t used = cpu_ns_of(m);
-  if (seen.cpu_ns < 0) {
+  std::int64_t passed = now_ns_ - seen.cpu_at_ns;
+  if (seen.cpu_ns < 0 || passed >= kBlockedNs) {
+    bool used_little = seen.cpu_ns >= 0 && used - seen.cpu_ns < passed / 8;
     seen.cpu_ns = used;
     seen.cpu_at_ns = now_ns_;
-    return true;
+    if (used_little && is_asleep_in_kernel(m)) return take(rt, p, m, Because::blocked, need);
   }
-  std::int64_t passed = now_ns_ - seen.cpu_at_ns;
-  if (passed < kBlockedNs && need != Need::urgent) return true;
-  bool used_little = used - seen.cpu_ns < passed / 8;
-  seen.cpu_ns = used;
-  seen.cpu_at_ns = now_ns_;
-  if (used_little && passed >= kBlockedNs && is_asleep_in_kernel(m))
-    return take(rt, p, m, Because::blocked, need);
   std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
   bool over = need == Need::urgent || turn_ns >= slice_ns;
-  if (!over || !rt.options.preempt || !rt.preemption.works()) return false;
-  return take(rt, p, m, Because::ran_long, need);
+  bool can_be_stopped = rt.options.preempt && rt.preemption.works();
+  if (over && can_be_stopped) return take(rt, p, m, Because::ran_long, need);
+  look_again_in(over ? kUsualGapNs : std::min(slice_ns - turn_ns, kUsualGapNs));
 }
 
 Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
@@ -245,22 +226,22 @@ bool Sysmon::is_asleep_in_kernel(M* m) const {
   return after_name == nullptr || after_name[1] == '\0' || after_name[2] != 'R';
 }
 
-// True: done, or tried.
-bool Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
+void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
+  something_happened_ = true;
   bool is_hog = because == Because::ran_long;
   // Beyond the limit on preempted threads, those that were preempted before take turns.
   G* instead = nullptr;
   M* next = nullptr;
   if (is_hog && rt.preempted.load(base::relaxed) >= rt.options.max_preempted) {
     instead = rt.global.pop_held();
-    if (instead == nullptr) return true;
+    if (instead == nullptr) return look_again_in(kUsualGapNs);
   } else {
     std::lock_guard hold(rt.idle.lock());
     next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
   }
   if (instead == nullptr && next == nullptr) {
     rt.threads.start_spare();
-    return true;
+    return look_again_in(kRetryGapNs);
   }
 
   if (!take_from(m, p)) {
@@ -275,70 +256,80 @@ bool Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
         rt.idle.push_locked(next);
       }
     }
-    return true;
+    return look_again_in(kRetryGapNs);
   }
 
-  // The P is ours.
+  // The P is ours. Whoever gets it may block at once.
+  look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
   rt.away.fetch_add(1, base::seq_cst);
-  note_away(m, because);
+  note_away(m);
   p->end_hold(now_ns_);
   p->counters.handed_off.increment();
   if (is_hog) p->counters.preempted.increment();
   if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
   p->seen = P::Seen{};
   if (instead != nullptr) {
+    rt.preemption.stop(m);
     (void)hand_p_to_thread_of(rt, p, instead);  // false: the runtime ends
-    return true;
+    return;
   }
   next->handed = p;
   next->handed_searching = false;
-  next->wake_up.set();
-  return true;
+  if (is_hog) {
+    m->successor.store(next, base::release);
+    rt.preemption.stop(m);
+    look_again_in(kStopsWithinNs);
+  } else {
+    next->wake_up.set();
+  }
 }
 
 void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
   if (!take_from(m, p)) return;
   rt.away.fetch_add(1, base::seq_cst);
-  note_away(m, Because::blocked);
+  note_away(m);
   p->end_hold(now_ns_);
   p->seen = P::Seen{};
   std::lock_guard hold(rt.idle.lock());
   rt.world.take_back_locked(rt, p);
 }
 
-void Sysmon::note_away(M* m, Because because) {
-  m->away.uses_cpu = because == Because::ran_long;
+void Sysmon::note_away(M* m) {
   m->away.cpu_ns = cpu_ns_of(m);
-  m->away.looked_ns = now_ns_;
+  m->away.looked_ns = m->away.taken_ns = now_ns_;
   m->away.gap_ns = kFirstAwayGapNs;
   if (std::exchange(m->away.listed, true)) return;
   m->away.next = std::exchange(away_, m);
 }
 
-bool Sysmon::look_at_those_away(Runtime& rt) {
+void Sysmon::look_at_those_away(Runtime& rt) {
   for (M** link = &away_; *link != nullptr;) {
     M* m = *link;
+    if (now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m);
     if (!m->grip.is_taken()) {
       m->away.listed = false;
       *link = m->away.next;
       continue;
     }
     if (now_ns_ - m->away.looked_ns >= m->away.gap_ns) look_at_away(rt, m);
+    look_again_in(m->away.looked_ns + m->away.gap_ns - now_ns_);
     link = &m->away.next;
   }
-  return false;
 }
 
 // It runs without a P. If it uses the CPU it has to wait for its turn like everybody.
 void Sysmon::look_at_away(Runtime& rt, M* m) {
   M::Away& away = m->away;
+  if (m->is_in_blocking_call()) {
+    away.looked_ns = now_ns_;
+    away.gap_ns = kLongestAwayGapNs;
+    return;
+  }
   std::int64_t used = cpu_ns_of(m);
   std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
   bool used_much =
       used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
-  bool busy = std::exchange(away.uses_cpu, false) || used_much;
-  bool declared = m->is_in_blocking_call();
-  if (busy && !declared && !m->grip.is_inside() && rt.options.preempt) {
+  if (used_much && !m->grip.is_inside() && rt.options.preempt) {
     away.gap_ns = kMillisecond;
     rt.preemption.stop(m);
   } else {

@@ -1,6 +1,6 @@
 // sysmon.h: a thread without a P that looks after the others.
 //
-// Every so often, from 20 microseconds while something happens to 10 milliseconds, it looks at each P that is held:
+// It looks at each P that is held, 20 microseconds after a call that may block, every 10 milliseconds when nothing happens:
 //   in blocking() since the last look, and others wait      the P is taken ([grip]) and handed to a sleeping thread
 //   the same goroutine, its thread asleep in the kernel     the same: a library blocks without saying so
 //   the same goroutine, its thread uses the CPU             the same once its slice is over; much earlier when a timer is
@@ -16,9 +16,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/event.h"
 #include "sched/m.h"
 
@@ -42,33 +44,42 @@ class Sysmon {
   // Somebody waits for the world to stop.
   void hurry() { event_.set(); }
 
+  // A timer is due, or a goroutine was woken, and all Ps are held: sysmon is to find it one soon.
+  void look_soon() {
+    // relaxed: at worst it comes at its usual time
+    if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
+  }
+
   int helpers() const { return running_ ? 1 : 0; }
 
  private:
+  static constexpr std::int64_t kSoonNs = 500'000;
   enum class Need { none, others, urgent };
   enum class Because { blocked, ran_long };
 
   void watch(Runtime& rt);
-  void sleep_until_next_look(Runtime& rt, bool something_happened);
+  void sleep_until_next_look(Runtime& rt);
   bool fall_asleep(Runtime& rt);
   void wake();
 
-  bool look_at(Runtime& rt, P* p);
-  bool look_at_blocking_call(Runtime& rt, P* p, M* m);
-  bool look_at_long_runner(Runtime& rt, P* p, M* m);
+  void look_at(Runtime& rt, P* p);
+  void look_at_blocking_call(Runtime& rt, P* p, M* m);
+  void look_at_long_runner(Runtime& rt, P* p, M* m);
+  void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
   Need what_waits_for(Runtime& rt, P* p) const;
-  bool take(Runtime& rt, P* p, M* m, Because because, Need need);
+  void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
   bool is_asleep_in_kernel(M* m) const;
 
-  void note_away(M* m, Because because);
-  bool look_at_those_away(Runtime& rt);
+  void note_away(M* m);
+  void look_at_those_away(Runtime& rt);
   void look_at_away(Runtime& rt, M* m);
 
   // sysmon only
   std::int64_t now_ns_ = 0;
-  std::int64_t gap_ns_ = 0;
-  int quiet_looks_ = 0;
+  std::int64_t next_ns_ = 0;  // when to look again; the earliest wish of this round
+  std::int64_t gap_ns_ = 0;   // at the latest
+  bool something_happened_ = false;
   std::uint64_t turns_seen_ = 0;
   M* away_ = nullptr;  // those whose P was taken and who may not have one yet
 
@@ -77,6 +88,7 @@ class Sysmon {
   base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
   base::Atomic<bool> asleep_{false};  // atomic [sysmon]
   base::Event event_;
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
 };
 
 }  // namespace magpie::sched

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/cpu_slices.h"
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/current.h"
@@ -25,6 +26,8 @@ namespace {
 // How late the kernel may wake a thread to save a wake-up. Its default of 50 us is most of what a sleep may be late.
 constexpr unsigned long kTimerSlackNs = 10'000;
 
+constexpr std::int64_t kMakersSliceNs = 100'000;  // somebody waits for it
+
 // The thread's part of becoming and ceasing to be an M.
 void begin_m(M* m) {
   m->exceptions = context::thread_exception_state();
@@ -38,6 +41,8 @@ void begin_m(M* m) {
 void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
+  pthread_setname_np(pthread_self(), "magpie");
+  base::ask_for_slices(0);  // it inherited its maker's
   if (m->p != nullptr) begin_with(*runtime, m, m->p);
   run_loop(m);
   end_m(m);
@@ -199,6 +204,7 @@ void Threads::give_back_wanted(Runtime& rt) {
 
 void Threads::serve_requests() {
   pthread_setname_np(pthread_self(), "magpie-maker");
+  base::ask_for_slices(kMakersSliceNs);
   for (;;) {
     asked_.wait();
     bool spare, refresh;

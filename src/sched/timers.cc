@@ -18,6 +18,15 @@ using timer::TimerSet;
 constexpr std::size_t kBatch = 64;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
+// The first that a timer wakes overtakes those who wait in the queue, who may run for long; but not twice in a row.
+bool may_run_at_once(P* p) {
+  if (p->queue.is_empty()) return true;
+  std::uint64_t turns = p->counters.ticks.read();
+  if (turns <= p->overtaken_at_tick + 1) return false;
+  p->overtaken_at_tick = turns;
+  return true;
+}
+
 // The frames that a parked goroutine returns through first.
 void prefetch_stack(const G* g) {
   constexpr std::size_t kLines = 8;
@@ -92,14 +101,14 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
     __builtin_prefetch(g, 1);
     woken[woken_count++] = g;
   }
-  bool nothing_before = m->p->queue.is_empty();  // else they would overtake others
+  bool first_runs_now = may_run_at_once(m->p);
   G* first = nullptr;
   bool more = false;
   for (std::size_t i = 0; i < woken_count; ++i) {
     G* g = woken[i];
     prefetch_stack(g);
     g->move(GState::waiting, GState::runnable);
-    if (first == nullptr && nothing_before) {
+    if (first == nullptr && first_runs_now) {
       first = g;
     } else {
       put_last(rt, m, g);

@@ -1,5 +1,5 @@
 // blocking: 64 goroutines make 200 raw system calls each that sleep 1 ms, beside two that count. How long the calls take
-// in all, and how much of their speed alone the counters keep. declared=1: through blocking().
+// in all, and how much of their speed alone the counters keep. Through blocking(), or raw=1: undeclared.
 #include <magpie/magpie.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ void sleep_in_kernel() {
 int main(int argc, char** argv) {
   bench::Args args(argc, argv);
   int procs = static_cast<int>(args.number("procs", 2));
-  bool declared = args.number("declared", 1) != 0;
+  bool declared = args.number("raw", 0) == 0;
   long goroutines = args.number("goroutines", 64);
   long calls = args.number("calls", 200);
   magpie::run(magpie::Options{.procs = procs}, [&] {

@@ -36,8 +36,12 @@ func main() {
 	sort.Float64s(lateMs)
 	least, most := loops[0].turns, loops[0].turns
 	for i := range loops {
-		least = min(least, loops[i].turns)
-		most = max(most, loops[i].turns)
+		if loops[i].turns < least {
+			least = loops[i].turns
+		}
+		if loops[i].turns > most {
+			most = loops[i].turns
+		}
 	}
 	peer.Report("p99_late_ms", lateMs[len(lateMs)*99/100])
 	peer.Report("max_late_ms", lateMs[len(lateMs)-1])
