@@ -34,6 +34,7 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
+constexpr std::size_t kMostSpares = 16;  // threads made ahead when many goroutines block
 constexpr std::int64_t kStopsWithinNs = 200 * kMicrosecond;  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
 // While all Ps are held and timers are armed: a loop must not make them late.
@@ -240,7 +241,8 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
     next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
   }
   if (instead == nullptr && next == nullptr) {
-    rt.threads.start_spare();
+    std::size_t waiting = p->queue.size() + rt.global.size();
+    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, kMostSpares)));
     return look_again_in(kRetryGapNs);
   }
 

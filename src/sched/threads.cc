@@ -150,16 +150,17 @@ bool Threads::start(P* p, Searching searching) {
   return true;
 }
 
-bool Threads::start_spare() {
-  if (!may_try_now() || is_full()) return false;
-  if (!has_maker_) return make(nullptr, Searching::no);
+void Threads::start_spares(int count) {
+  if (!may_try_now() || is_full()) return;
+  if (!has_maker_) {
+    (void)make(nullptr, Searching::no);
+    return;
+  }
   {
     std::lock_guard hold(lock_);
-    if (stop_) return false;
-    spare_wanted_ = true;
+    spares_wanted_ = count;
   }
   asked_.set();
-  return true;
 }
 
 void Threads::start_maker() {
@@ -207,18 +208,20 @@ void Threads::serve_requests() {
   base::ask_for_slices(kMakersSliceNs);
   for (;;) {
     asked_.wait();
-    bool spare, refresh;
+    int spares;
+    bool refresh;
     {
       std::lock_guard hold(lock_);
       if (stop_) return;  // the runtime ends: what still waits is not needed
-      spare = std::exchange(spare_wanted_, false);
+      spares = std::exchange(spares_wanted_, 0);
       refresh = std::exchange(refresh_wanted_, false);
     }
     while (P* p = pop_wanted()) {
       auto searching = p->wanted_by_searcher ? Searching::yes : Searching::no;
       if (!make(p, searching)) do_without_thread(*runtime, p, searching);
     }
-    if (spare) make(nullptr, Searching::no);
+    while (spares-- > 0 && make(nullptr, Searching::no)) {
+    }
     if (refresh) refresh_procs(*runtime);
   }
 }

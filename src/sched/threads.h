@@ -39,8 +39,8 @@ class Threads {
   // A thread that starts with this P will be made. False: there is none to be had.
   [[nodiscard]] bool start(P* p, Searching searching);
 
-  // One that goes to sleep at once, so that there is one to hand a P to. False: there is none to be had.
-  bool start_spare();
+  // So many that go to sleep at once, so that there are some to hand Ps to. As many as are to be had.
+  void start_spares(int count);
 
   // The maker is to look up how many procs there should be.
   void ask_for_refresh();
@@ -93,7 +93,7 @@ class Threads {
   base::Lock lock_;
   // guarded by lock_
   P* wanted_ = nullptr;  // Ps that wait for a thread
-  bool spare_wanted_ = false;
+  int spares_wanted_ = 0;
   bool refresh_wanted_ = false;
   bool stop_ = false;
 };
