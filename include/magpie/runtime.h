@@ -38,7 +38,7 @@ struct Options {
   bool preempt = true;
   int preempt_signal = 0;  // 0: SIGURG
   int max_preempted =
-      100;  // threads stopped at a time; beyond it, those that were stopped before take turns
+      100;  // threads stopped at a time; beyond it those that were stopped before take turns
 
   // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
   bool pin = false;

@@ -67,6 +67,38 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return step.finish();
 }
 
+[[gnu::always_inline]] inline ChanResult send_inside(Channel& channel, void* value, sched::M* m) {
+  GoroutinePresence here(m);
+  channel.lock.lock();
+  Step step = channel.send_locked(value, here);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, here);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+[[gnu::always_inline]] inline ChanResult receive_inside(Channel& channel, void* slot, sched::M* m) {
+  GoroutinePresence here(m);
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, here);
+  if (step.result == ChanResult::refused)
+    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
+  channel.lock.unlock();
+  return step.finish();
+}
+
+[[gnu::noinline]] ChanResult send_the_long_way(Channel& channel, void* value) {
+  sched::Entry entry;
+  return entry.m() == nullptr ? send_from_thread(channel, value)
+                              : send_inside(channel, value, entry.m());
+}
+
+[[gnu::noinline]] ChanResult receive_the_long_way(Channel& channel, void* slot) {
+  sched::Entry entry;
+  return entry.m() == nullptr ? receive_from_thread(channel, slot)
+                              : receive_inside(channel, slot, entry.m());
+}
+
 // False: it was closed.
 bool close_and_wake(Channel& channel) {
   Presence presence;
@@ -153,34 +185,24 @@ ChanResult send(ChanCore* core, void* value) {
   if (core == nullptr) [[unlikely]]
     wait_for_ever(WaitReason::nil_chan_send);
   Channel& channel = *channel_of(core);
-  sched::Entry entry;
-  sched::M* m = entry.m();
-  if (m == nullptr) [[unlikely]]
-    return send_from_thread(channel, value);
-  GoroutinePresence here(m);
-  channel.lock.lock();
-  Step step = channel.send_locked(value, here);
-  if (step.result == ChanResult::refused)
-    return wait_and_unlock(channel, channel.senders, value, WaitReason::chan_send, here);
-  channel.lock.unlock();
-  return step.finish();
+  sched::M* m = sched::current_m();
+  if (!sched::come_in_at_once(m)) [[unlikely]]
+    return send_the_long_way(channel, value);
+  ChanResult result = send_inside(channel, value, m);
+  sched::go_out();
+  return result;
 }
 
 ChanResult receive(ChanCore* core, void* slot) {
   if (core == nullptr) [[unlikely]]
     wait_for_ever(WaitReason::nil_chan_receive);
   Channel& channel = *channel_of(core);
-  sched::Entry entry;
-  sched::M* m = entry.m();
-  if (m == nullptr) [[unlikely]]
-    return receive_from_thread(channel, slot);
-  GoroutinePresence here(m);
-  channel.lock.lock();
-  Step step = channel.receive_locked(slot, here);
-  if (step.result == ChanResult::refused)
-    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
-  channel.lock.unlock();
-  return step.finish();
+  sched::M* m = sched::current_m();
+  if (!sched::come_in_at_once(m)) [[unlikely]]
+    return receive_the_long_way(channel, slot);
+  ChanResult result = receive_inside(channel, slot, m);
+  sched::go_out();
+  return result;
 }
 
 bool refuses_send(const ChanCore* core) noexcept {

@@ -40,6 +40,14 @@ class Grip {
     base::light_fence();                 // [grip] other side: is_outside_for_taker()
     return word_.load(base::relaxed) == kOwn;
   }
+  // The short way in. False: it is inside already, or somebody wants the P: the long way then.
+  [[nodiscard]] bool enter_at_once() {
+    if (is_inside()) return false;
+    if (enter()) [[likely]]
+      return true;
+    leave();
+    return false;
+  }
   void leave() { inside_.store(false, base::release); }  // [grip] with the taker's acquire
   bool is_inside() const { return inside_.load(base::relaxed); }
 

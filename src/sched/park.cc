@@ -79,21 +79,33 @@ void yield_to(M* m, G* next) {
   yield_to(m, next);
 }
 
-}  // namespace
-
-void yield() {
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr) [[unlikely]] {
-    sched_yield();
-    return;
-  }
-  if (m->current->bound) [[unlikely]]
-    return yield_bound(m, m->current);
+void yield_inside(M* m) {
+  G* g = m->current;
+  if (g->bound) [[unlikely]]
+    return yield_bound(m, g);
   G* next = next_at_hand(m);
   if (next == nullptr) [[unlikely]]
     return yield_further(m);
   yield_to(m, next);
+}
+
+[[gnu::noinline]] void yield_the_long_way() {
+  Entry entry;
+  if (entry.m() == nullptr) {
+    sched_yield();
+  } else {
+    yield_inside(entry.m());
+  }
+}
+
+}  // namespace
+
+void yield() {
+  M* m = current_m();
+  if (!come_in_at_once(m)) [[unlikely]]
+    return yield_the_long_way();
+  yield_inside(m);
+  go_out();
 }
 
 }  // namespace magpie

@@ -70,6 +70,19 @@ class RunQueue {
   }
   void take_upcoming() { ++claimed_first_; }
 
+  // Owner. The one that has waited longest in the ring, or null; a thief may have it by the time it is used.
+  G* oldest() {
+    if (G* claimed = upcoming()) return claimed;
+    std::uint64_t head = head_.load(base::relaxed);
+    return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
+  }
+
+  // Anyone. One that waits in the ring, or null; only a hint, as somebody may have it already.
+  G* glance() {
+    std::uint64_t head = head_.load(base::acquire);
+    return head != tail_.load(base::acquire) ? slot(head).load(base::relaxed) : nullptr;
+  }
+
   // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.
   NextSlot next;
 

@@ -85,18 +85,36 @@ using namespace sched;
 
 namespace {
 
-[[gnu::noinline]] Task* make_task_slowly(M* m) {
+[[gnu::noinline]] Task* make_task_slowly() {
+  Entry entry;
+  M* m = entry.m();
   return task_of(m == nullptr ? enter_and_make() : new_goroutine(*runtime, m));
+}
+
+[[gnu::noinline]] void start_task_the_long_way(G* g, TaskBody body) {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr) {
+    start_goroutine_outside(*runtime, g, body);
+    return leave_runtime();
+  }
+  G* homeless;
+  if (!start_goroutine(*runtime, m, g, body, homeless)) finish_start(*runtime, m, g, homeless);
 }
 
 }  // namespace
 
 Task* make_task() {
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr || m->p->records.is_empty() || m->p->next_id == m->p->ids_end) [[unlikely]]
-    return make_task_slowly(m);
-  return task_of(numbered(m, m->p->records.take_at_hand()));
+  M* m = current_m();
+  if (!come_in_at_once(m)) [[unlikely]]
+    return make_task_slowly();
+  if (m->p->records.is_empty() || m->p->next_id == m->p->ids_end) [[unlikely]] {
+    m->grip.leave();
+    return make_task_slowly();
+  }
+  G* g = numbered(m, m->p->records.take_at_hand());
+  m->grip.leave();
+  return task_of(g);
 }
 
 Task* make_task(const GoOptions& options) {
@@ -124,14 +142,14 @@ void unmake_task(Task* task) noexcept {
 void start_task(Task* task, TaskBody body) noexcept {
   G* g = g_of(task);
   g->joinable = false;
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr) [[unlikely]] {
-    start_goroutine_outside(*runtime, g, body);
-    return leave_runtime();
-  }
+  M* m = current_m();
+  if (!come_in_at_once(m)) [[unlikely]]
+    return start_task_the_long_way(g, body);
   G* homeless;
-  if (!start_goroutine(*runtime, m, g, body, homeless)) finish_start(*runtime, m, g, homeless);
+  if (start_goroutine(*runtime, m, g, body, homeless)) [[likely]]
+    return m->grip.leave();
+  finish_start(*runtime, m, g, homeless);
+  go_out();
 }
 
 }  // namespace magpie::detail

@@ -13,8 +13,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/fence.h"
 #include "base/cpu_slices.h"
+#include "base/fence.h"
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
@@ -35,13 +35,15 @@ constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
 constexpr std::size_t kMostSpares = 16;  // threads made ahead when many goroutines block
-constexpr std::int64_t kStopsWithinNs = 200 * kMicrosecond;  // a signal takes microseconds to arrive
+constexpr std::int64_t kStopsWithinNs =
+    200 * kMicrosecond;                                  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
 // While all Ps are held and timers are armed: a loop must not make them late.
 constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
 
 // For something urgent a goroutine is taken off the CPU after this long, else after its slice.
 constexpr std::int64_t kLeastTurnNs = 500 * kMicrosecond;
+constexpr std::int64_t kTurnBeforeWokenNs = 2 * kMillisecond;
 // A goroutine that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 
@@ -193,6 +195,7 @@ void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
     if (used_little && is_asleep_in_kernel(m)) return take(rt, p, m, Because::blocked, need);
   }
   std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
+  if (need == Need::woken) slice_ns = std::min(slice_ns, kTurnBeforeWokenNs);
   bool over = need == Need::urgent || turn_ns >= slice_ns;
   bool can_be_stopped = rt.options.preempt && rt.preemption.works();
   if (over && can_be_stopped) return take(rt, p, m, Because::ran_long, need);
@@ -203,10 +206,9 @@ Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
   Search::View view = rt.search.view();
   if (view.searching != 0 || view.idle != 0) return Need::none;  // those find what there is
   if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
-  if (G* next = p->queue.next.peek()) {
-    // A record is always a G, if not always the same; a wrong guess costs one early preemption.
-    bool woken = next->state.load(base::relaxed) == GState::runnable;
-    return woken ? Need::urgent : Need::others;
+  // A record is always a G, if not always the same; a wrong guess costs one early preemption.
+  for (G* g : {p->queue.next.peek(), p->queue.glance()}) {
+    if (g != nullptr && g->state.load(base::relaxed) == GState::runnable) return Need::woken;
   }
   return work_is_visible(rt) ? Need::others : Need::none;
 }
@@ -230,10 +232,11 @@ bool Sysmon::is_asleep_in_kernel(M* m) const {
 void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   something_happened_ = true;
   bool is_hog = because == Because::ran_long;
-  // Beyond the limit on preempted threads, those that were preempted before take turns.
+  // Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
   G* instead = nullptr;
   M* next = nullptr;
-  if (is_hog && rt.preempted.load(base::relaxed) >= rt.options.max_preempted) {
+  bool too_many = rt.preempted.load(base::relaxed) >= rt.options.max_preempted;
+  if (is_hog && too_many && need == Need::others) {
     instead = rt.global.pop_held();
     if (instead == nullptr) return look_again_in(kUsualGapNs);
   } else {
@@ -307,8 +310,10 @@ void Sysmon::note_away(M* m) {
 void Sysmon::look_at_those_away(Runtime& rt) {
   for (M** link = &away_; *link != nullptr;) {
     M* m = *link;
-    if (now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m);
-    if (!m->grip.is_taken()) {
+    bool is_back = !m->grip.is_taken();
+    // It may have come back before it was told of its successor.
+    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m);
+    if (is_back) {
       m->away.listed = false;
       *link = m->away.next;
       continue;

@@ -54,7 +54,9 @@ class Sysmon {
 
  private:
   static constexpr std::int64_t kSoonNs = 500'000;
-  enum class Need { none, others, urgent };
+  // What waits for a P: nothing; goroutines that have not begun, or have run long; one that was woken and is in a
+  // queue; one that was woken while no P was free, or a timer.
+  enum class Need { none, others, woken, urgent };
   enum class Because { blocked, ran_long };
 
   void watch(Runtime& rt);

@@ -18,9 +18,12 @@ using timer::TimerSet;
 constexpr std::size_t kBatch = 64;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
-// The first that a timer wakes overtakes those who wait in the queue, who may run for long; but not twice in a row.
+// The first that a timer wakes overtakes goroutines that have not begun, and may run for long; but not twice in a row.
+// Those that were woken before it keep their place.
 bool may_run_at_once(P* p) {
   if (p->queue.is_empty()) return true;
+  G* oldest = p->queue.oldest();
+  if (oldest == nullptr || oldest->state.load(base::relaxed) != GState::fresh) return false;
   std::uint64_t turns = p->counters.ticks.read();
   if (turns <= p->overtaken_at_tick + 1) return false;
   p->overtaken_at_tick = turns;

@@ -73,6 +73,16 @@ inline void wait_as_goroutine(M* m, G* g) {
   return TaskRef{task, runtime->generation};
 }
 
+[[gnu::noinline]] TaskRef start_joinable_the_long_way(Task* task, TaskBody body) {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr) return start_as_thread(task, body);
+  G* homeless;
+  if (!start_goroutine(*runtime, m, g_of(task), body, homeless))
+    return finish_joinable_start(m, task, homeless);
+  return TaskRef{task, runtime->generation};
+}
+
 // A plain thread's leave to use the goroutine's record. False: its run() has ended.
 bool enter_run_of(TaskRef ref) {
   if (!enter_runtime()) return false;
@@ -100,25 +110,42 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->joinable = true;
   g->join.reset();
   g->claim.reset();
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr) [[unlikely]]
-    return start_as_thread(task, body);
+  M* m = current_m();
+  if (!come_in_at_once(m)) [[unlikely]]
+    return start_joinable_the_long_way(task, body);
   G* homeless;
-  if (!start_goroutine(*runtime, m, g, body, homeless)) [[unlikely]]
-    return finish_joinable_start(m, task, homeless);
+  if (!start_goroutine(*runtime, m, g, body, homeless)) [[unlikely]] {
+    TaskRef ref = finish_joinable_start(m, task, homeless);
+    go_out();
+    return ref;
+  }
+  m->grip.leave();
   return TaskRef{task, runtime->generation};
 }
 
-Joined wait_for_task(TaskRef ref) {
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr) [[unlikely]]
-    return wait_as_thread(ref);
+namespace {
+
+inline Joined wait_inside(M* m, TaskRef ref) {
   if (ref.generation != runtime->generation) [[unlikely]]
     return Joined::dropped;
   wait_as_goroutine(m, g_of(ref.task));
   return Joined::by_us;
+}
+
+[[gnu::noinline]] Joined wait_the_long_way(TaskRef ref) {
+  Entry entry;
+  return entry.m() == nullptr ? wait_as_thread(ref) : wait_inside(entry.m(), ref);
+}
+
+}  // namespace
+
+Joined wait_for_task(TaskRef ref) {
+  M* m = current_m();
+  if (!come_in_at_once(m)) [[unlikely]]
+    return wait_the_long_way(ref);
+  Joined joined = wait_inside(m, ref);
+  go_out();
+  return joined;
 }
 
 void drop_what_is_left(Task* task) noexcept {
@@ -126,13 +153,28 @@ void drop_what_is_left(Task* task) noexcept {
   g->body(g->room, TaskOrder::drop);
 }
 
+namespace {
+
+inline void retire(M* m, G* g) {
+  g->state.store(GState::free, base::relaxed);
+  if (g->claim.retire()) free_record(m, g);
+}
+
+}  // namespace
+
 void free_joined_task(Task* task, Joined joined) noexcept {
   G* g = g_of(task);
   if (g->extra != nullptr) [[unlikely]]
     drop_extra(g);
-  Entry entry;
-  g->state.store(GState::free, base::relaxed);
-  if (g->claim.retire()) free_record(entry.m(), g);
+  M* m = current_m();
+  bool quick = come_in_at_once(m);
+  if (quick) [[likely]] {
+    retire(m, g);
+    m->grip.leave();
+  } else {
+    Entry entry;
+    retire(entry.m(), g);
+  }
   if (joined == Joined::by_outsider) [[unlikely]]
     leave_runtime();
 }
