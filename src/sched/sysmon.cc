@@ -143,7 +143,7 @@ bool Sysmon::fall_asleep(Runtime& rt) {
   bool still = std::exchange(turns_seen_, turns) == turns;
   if (!still || away_ != nullptr || rt.schedtrace.is_on() || !all_idle(rt)) return false;
   asleep_.store(true, base::seq_cst);
-  // [sysmon] After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
+  // After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
   if (all_idle(rt) && !stop_.load(base::relaxed)) event_.wait();
   asleep_.store(false, base::relaxed);
   return true;

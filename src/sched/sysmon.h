@@ -36,7 +36,7 @@ class Sysmon {
 
   // After a P was taken from the idle list, or the world is to stop.
   void wake_if_asleep() {
-    // [sysmon] seq_cst: with fall_asleep(), which looks at the Ps after it said that it sleeps
+    // seq_cst: with fall_asleep(), which looks at the Ps after it said that it sleeps
     if (asleep_.load(base::seq_cst)) [[unlikely]]
       wake();
   }
@@ -88,7 +88,7 @@ class Sysmon {
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
-  base::Atomic<bool> asleep_{false};  // atomic [sysmon]
+  base::Atomic<bool> asleep_{false};  // atomic: seq_cst, see wake_if_asleep()
   base::Event event_;
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
 };
