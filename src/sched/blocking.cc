@@ -18,7 +18,7 @@ using namespace sched;
 BlockingCall::BlockingCall() noexcept {
   M* m = current_m();
   outermost_ = m != nullptr && !m->is_in_blocking_call();
-  if (outermost_) m->begin_blocking_call();
+  if (outermost_) m->begin_or_end_blocking_call();
 }
 
 namespace {
@@ -37,7 +37,7 @@ BlockingCall::~BlockingCall() {
   if (!outermost_) return;
   M* m = current_m();
   if (m->is_in_blocking_call())
-    m->end_blocking_call();  // else it was on another thread when it began
+    m->begin_or_end_blocking_call();  // else it was on another thread when it began
   if (m->grip.is_taken()) [[unlikely]]
     come_back_without_p();
 }

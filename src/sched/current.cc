@@ -3,7 +3,8 @@
 namespace magpie::sched {
 
 extern "C" {
-__thread M* magpie_current_m = nullptr;
+// used: link-time optimisation does not see that assembly reads it.
+__attribute__((used)) __thread M* magpie_current_m = nullptr;
 }
 
 [[gnu::noinline]] void set_current_m(M* m) { magpie_current_m = m; }

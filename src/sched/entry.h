@@ -57,13 +57,4 @@ class Entry {
   bool entered_ = false;
 };
 
-// For user code that is called from inside: outside while it lives. The goroutine may be on another M afterwards.
-class Excursion {
- public:
-  explicit Excursion(M* m) { m->grip.leave(); }
-  ~Excursion() { come_in(current_m()); }
-  Excursion(const Excursion&) = delete;
-  Excursion& operator=(const Excursion&) = delete;
-};
-
 }  // namespace magpie::sched

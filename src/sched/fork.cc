@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "base/check.h"
 #include "sched/current.h"
 #include "sched/overflow.h"
 #include "sched/runtime.h"
@@ -24,6 +25,11 @@ void in_child() {
 void prepare_for_forks() {
   static const int once = pthread_atfork(nullptr, nullptr, in_child);
   (void)once;  // no memory for it: a child must exec, then
+}
+
+void returned_in_forked_child() {
+  base::fatal(
+      "a goroutine returned in the child of a fork(); call exec or _exit there, or run() again");
 }
 
 }  // namespace magpie::sched

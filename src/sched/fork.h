@@ -11,6 +11,9 @@ namespace magpie::sched {
 // Before the first runtime starts; again does no harm.
 void prepare_for_forks();
 
+// A goroutine's body has returned in the child.
+[[noreturn]] void returned_in_forked_child();
+
 // In the child: outsiders find it closed, and run() may be called.
 void forget_outsiders();
 void forget_run();

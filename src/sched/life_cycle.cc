@@ -83,6 +83,8 @@ void main_body(void* room, detail::TaskOrder order) {
   if (order == detail::TaskOrder::drop) return;
   Main main = *static_cast<Main*>(room);
   main.body(main.argument);
+  if (current_m() == nullptr) [[unlikely]]
+    returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
   while (!runtime->world.try_begin_end()) yield();
   runtime->world.end(*runtime);

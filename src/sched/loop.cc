@@ -9,6 +9,7 @@
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/find_work.h"
+#include "sched/fork.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/slice.h"
@@ -147,7 +148,7 @@ inline void* choose_destination(M* m, G* next) {
 // throws an exception takes its state along. Most have none.
 // One that blocks inside blocking() leaves its mark behind: it is the thread's.
 [[gnu::noinline]] M* switch_away_with_baggage(M* m, G* g, G* next) {
-  if (m->is_in_blocking_call()) m->end_blocking_call();
+  if (m->is_in_blocking_call()) m->begin_or_end_blocking_call();
   context::ExceptionState mine = std::exchange(*m->exceptions, {});
   m = switch_away(m, g, next);
   *m->exceptions = mine;
@@ -179,11 +180,6 @@ void call_body(G* g) {
   if (g->extra == nullptr) return;
   destroy_locals(*g->extra);
   if (!g->joinable) drop_extra(g);
-}
-
-[[noreturn, gnu::cold]] void returned_in_forked_child() {
-  base::fatal(
-      "a goroutine returned in the child of a fork(); call exec or _exit there, or run() again");
 }
 
 // Before it needs a P to go on: if the runtime ends and it never gets one, what it left must be destroyed.

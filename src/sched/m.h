@@ -73,9 +73,7 @@ struct M {
   // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
   base::Atomic<std::uint32_t> blocking_calls{0};
   bool is_in_blocking_call() const { return blocking_calls.load(base::relaxed) % 2 != 0; }
-  void begin_blocking_call() { add_to_calls(); }
-  void end_blocking_call() { add_to_calls(); }
-  void add_to_calls() {
+  void begin_or_end_blocking_call() {
     blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
   }
   base::Atomic<bool> signalled{

@@ -46,7 +46,8 @@ RT_TEST(Fork, FollowedByExecWorksFromAnyGoroutine) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-#if !defined(MAGPIE_TSAN)  // it does not support threads in the child of a program with threads
+#if !defined(MAGPIE_TSAN) && \
+    !defined(MAGPIE_ASAN)  // they do not support threads in the child of a program with threads
 RT_TEST(Fork, TheChildHasNoRuntimeAndMayStartOne) {
   pid_t child = fork();
   if (child == 0) {
