@@ -18,6 +18,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(magpie_no_red_zone -mno-red-zone)
 endif()
 
+# Its symbols are made by assembly, which link-time optimisation does not see.
+set_source_files_properties(src/context/switch.cc PROPERTIES COMPILE_OPTIONS -fno-lto)
+
 set(magpie_lower_rooms "")  # targets on the layers below the current one
 set(magpie_layer_rooms "")  # targets met so far on the current layer
 set(magpie_layer 0)
