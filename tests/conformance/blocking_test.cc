@@ -172,36 +172,29 @@ TEST(Blocking, IsNoDeadlock) {
   });
 }
 
+void expect_that_blocking_calls_return() {
+  WaitGroup group;
+  std::atomic<int> done{0};
+  for (int i = 0; i < 8; ++i) {
+    group.go([&] {
+      blocking([] { usleep(2000); });
+      ++done;
+    });
+  }
+  group.wait();
+  EXPECT_EQ(done.load(), 8);
+}
+
 TEST(Blocking, WithoutMoreThreadsEverythingFinishesLater) {
   run(Options{.procs = 2, .max_threads = 2}, [] {
-    WaitGroup group;
-    std::atomic<int> done{0};
-    for (int i = 0; i < 8; ++i) {
-      group.go([&] {
-        blocking([] { usleep(2000); });
-        ++done;
-      });
-    }
-    group.wait();
-    EXPECT_EQ(done.load(), 8);
+    expect_that_blocking_calls_return();
     EXPECT_LE(num_threads(), 2);
   });
 }
 
 TEST(Blocking, WithThreadsRefusedEverythingFinishesLater) {
   support::ThreadFaults refuse(3);  // but for each third
-  run(Options{.procs = 2}, [] {
-    WaitGroup group;
-    std::atomic<int> done{0};
-    for (int i = 0; i < 8; ++i) {
-      group.go([&] {
-        blocking([] { usleep(2000); });
-        ++done;
-      });
-    }
-    group.wait();
-    EXPECT_EQ(done.load(), 8);
-  });
+  run(Options{.procs = 2}, [] { expect_that_blocking_calls_return(); });
 }
 
 TEST(Blocking, ThreadsAreUsedAgain) {

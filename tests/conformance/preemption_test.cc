@@ -41,6 +41,14 @@ void spin_until(const std::atomic<bool>& stop) {
 
 std::uint64_t preemptions() { return stats().total.preemptions; }
 
+// The sleeps are what loops are preempted for.
+bool has_preempted_often() {
+  return eventually([] {
+    sleep_for(1ms);
+    return preemptions() > 10;
+  });
+}
+
 RT_TEST(Preemption, OthersRunWhileEveryPIsHeldByALoop) {
   std::atomic<bool> stop{false};
   std::atomic<int> looping{0};
@@ -147,10 +155,7 @@ RT_TEST(Preemption, RoundingModesStayTheGoroutinesOwn) {
       }
     });
   }
-  EXPECT_TRUE(eventually([] {
-    sleep_for(1ms);
-    return preemptions() > 10;
-  }));
+  EXPECT_TRUE(has_preempted_often());
   stop.store(true);
   loops.wait();
   EXPECT_EQ(wrong.load(), 0);
@@ -174,10 +179,7 @@ RT_TEST(Preemption, InsideACatchBlockTheExceptionStays) {
       }
     });
   }
-  EXPECT_TRUE(eventually([] {
-    sleep_for(1ms);
-    return preemptions() > 10;
-  }));
+  EXPECT_TRUE(has_preempted_often());
   stop.store(true);
   loops.wait();
   EXPECT_EQ(wrong.load(), 0);
@@ -295,10 +297,7 @@ TEST(Preemption, ErrnoSurvives) {
         }
       });
     }
-    EXPECT_TRUE(eventually([] {
-      sleep_for(1ms);
-      return preemptions() > 10;
-    }));
+    EXPECT_TRUE(has_preempted_often());
     stop.store(true);
     loops.wait();
     EXPECT_EQ(wrong.load(), 0);
