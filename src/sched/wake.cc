@@ -59,16 +59,17 @@ void do_without_thread(Runtime& rt, P* p, Searching searching) {
 namespace {
 
 // Threads that were needed while others blocked. A few are kept, as what happened once may happen again.
-bool is_surplus(Runtime& rt) {
+// The thread that called run() stays.
+bool is_surplus(Runtime& rt, const M* m) {
   constexpr int kKept = 4;
-  return rt.idle.sleeping_threads() > static_cast<int>(rt.ps.count()) + kKept;
+  bool called_run = m->older == nullptr;
+  return !called_run && rt.idle.sleeping_threads() > static_cast<int>(rt.ps.count()) + kKept;
 }
 
 // After a long sleep. True: the thread ends.
 bool retire(Runtime& rt, M* m) {
   std::lock_guard hold(rt.idle.lock());
-  bool called_run = m->older == nullptr;
-  if (!m->listed || called_run || !is_surplus(rt)) return false;
+  if (!m->listed || !is_surplus(rt, m)) return false;
   rt.idle.remove_locked(m);
   m->is_over = true;
   return true;
@@ -77,7 +78,7 @@ bool retire(Runtime& rt, M* m) {
 }  // namespace
 
 bool sleep_until_handed_a_p(Runtime& rt, M* m) {
-  while (is_surplus(rt)) {
+  while (is_surplus(rt, m)) {
     if (m->wake_up.wait_until(base::now_ns() + kSurplusSleepNs)) return go_on_as_handed(rt, m);
     if (retire(rt, m)) {
       rt.threads.note_ended(m);

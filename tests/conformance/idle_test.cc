@@ -63,6 +63,9 @@ bool stays_asleep(int procs) {
     for (int i = 0; i < 100; ++i) go([&finish] { finish.wait(); });
     WaitGroup busy;  // so that every thread has had something to do
     for (int i = 0; i < 1000; ++i) busy.go([] { yield(); });
+    for (int i = 0; i < 16; ++i) {  // so that there are more threads than are kept
+      busy.go([] { blocking([] { usleep(20'000); }); });
+    }
     busy.wait();
 
     observer = std::thread([&, procs] {
