@@ -1,0 +1,12 @@
+// net.h: the network. Plain blocking calls; a goroutine that waits costs its stack and a registration, not a thread.
+//
+// Everything here may be used by goroutines, and by plain threads while a runtime runs; else it throws std::logic_error.
+#pragma once
+
+#include <magpie/net/address.h>
+#include <magpie/net/file.h>
+#include <magpie/net/stream.h>
+#include <magpie/net/tcp.h>
+#include <magpie/net/udp.h>
+#include <magpie/net/unix.h>
+#include <magpie/net/wait.h>

@@ -1,0 +1,52 @@
+// address.h: where a socket is: an IP address and a port, or a path of the file system.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace magpie::net {
+
+class Address {
+ public:
+  // Of no family; to_string() is empty.
+  Address() = default;
+
+  // "127.0.0.1:80" or "[::1]:80": numbers only, see resolve() for names. Throws std::invalid_argument.
+  static Address parse(std::string_view text);
+  // A Unix socket. A path that begins with '@' is a name in the abstract space. Throws std::invalid_argument if it is
+  // empty or too long.
+  static Address unix_path(std::string_view path);
+  // What the system says. Throws std::invalid_argument for families other than IPv4, IPv6 and Unix.
+  static Address from(const sockaddr* address, socklen_t size);
+
+  std::string to_string() const;  // as parse() takes it; a Unix socket's path
+  std::string host() const;       // without the port and brackets
+  std::uint16_t port() const;     // 0 for a Unix socket
+  Address with_port(std::uint16_t port) const;
+
+  int family() const { return storage_.any.sa_family; }  // AF_INET, AF_INET6, AF_UNIX, AF_UNSPEC
+  const sockaddr* data() const { return &storage_.any; }
+  socklen_t size() const { return size_; }
+
+  friend bool operator==(const Address& a, const Address& b);
+
+ private:
+  union Storage {
+    sockaddr any;
+    sockaddr_un path;  // the longest
+  };
+  Storage storage_{};
+  socklen_t size_ = 0;
+};
+
+// The addresses of a name, in the system's order of preference, with port 0. Blocks, without holding a processor.
+// Throws std::system_error if there are none, with what the resolver says.
+std::vector<Address> resolve(const std::string& host);
+
+}  // namespace magpie::net
