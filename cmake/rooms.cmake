@@ -1,4 +1,5 @@
-# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them.
+# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them but
+# those that need other libraries: they are libraries of their own, left out where what they need is not there.
 # A room that has no folder yet is passed over; one that has only headers becomes an INTERFACE target.
 
 set(magpie_rooms_file ${CMAKE_CURRENT_SOURCE_DIR}/tools/rooms.txt)
@@ -25,6 +26,7 @@ set(magpie_lower_rooms "")  # targets on the layers below the current one
 set(magpie_layer_rooms "")  # targets met so far on the current layer
 set(magpie_layer 0)
 set(magpie_sources_found OFF)
+set(magpie_library_rooms "")
 
 foreach(line IN LISTS magpie_room_lines)
   string(REGEX REPLACE "[ \t]+" ";" fields "${line}")
@@ -35,6 +37,12 @@ foreach(line IN LISTS magpie_room_lines)
     list(APPEND magpie_lower_rooms ${magpie_layer_rooms})
     set(magpie_layer_rooms "")
     set(magpie_layer ${layer})
+  endif()
+
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/${room}.cmake)
+    include(cmake/${room}.cmake)
+    list(APPEND magpie_library_rooms ${room})
+    continue()
   endif()
 
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.S)

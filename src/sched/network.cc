@@ -47,7 +47,7 @@ Network::Attached Network::attach(int fd) {
     slots_.give(slot);
     return {nullptr, error};
   }
-  attached_.fetch_add(1, base::relaxed);
+  attached_.fetch_add(1, base::release);
   return {slot, 0};
 }
 

@@ -43,8 +43,8 @@ class Network {
 
   // ---- for the scheduler
 
-  // Whether there are descriptors at all. Relaxed: who attached one sees it, and others do in time.
-  bool in_use() const { return attached_.load(base::relaxed) != 0; }
+  // Whether there are descriptors at all. Who attached one sees it, and others do in time.
+  bool in_use() const { return attached_.load(base::acquire) != 0; }
 
   // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
   G* poll(Runtime& rt, M* m);
@@ -83,7 +83,7 @@ class Network {
   bool open_ = false;
   poll::Poller poller_;
   poll::SlotTable slots_;
-  base::Atomic<int> attached_{0};           // atomic: relaxed, see in_use()
+  base::Atomic<int> attached_{0};  // atomic: added to by release, with in_use(): the poller is open
   base::Atomic<Role> role_{Role::nobody};   // atomic: taken by acquire, left by release
   base::Atomic<std::int64_t> asked_ns_{0};  // atomic: relaxed; when somebody asked last
 };

@@ -199,17 +199,6 @@ RT_TEST(Close, WakesAccept) {
   acceptors.wait();
 }
 
-RT_TEST(Close, ByTheDestructorLetsThoseInsideLeaveFirst) {
-  for (int i = 0; i < 20; ++i) {
-    auto pair = std::make_unique<support::TcpPair>(tcp_pair());
-    WaitGroup reader;
-    reader.go([&s = pair->server] { EXPECT_EQ(error_of_read(s), std::errc::operation_canceled); });
-    ASSERT_TRUE(support::waiting(1));
-    pair.reset();
-    reader.wait();
-  }
-}
-
 // The number is another file's right after it was given back: nobody may read from that.
 RT_TEST(Close, ANumberIsNotReusedUnderAReader) {
   std::atomic<bool> over = false;

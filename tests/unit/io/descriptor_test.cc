@@ -1,0 +1,123 @@
+#include "io/descriptor.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <system_error>
+
+#include "support/rt_test.h"
+
+namespace magpie::io {
+namespace {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    from = std::make_unique<Descriptor>(ends[0], Descriptor::Kind::stream);
+    to = std::make_unique<Descriptor>(ends[1], Descriptor::Kind::stream);
+  }
+  std::unique_ptr<Descriptor> from, to;
+};
+
+std::size_t read_some(Descriptor& descriptor, std::span<std::byte> into, int* attempts = nullptr) {
+  Descriptor::Turn turn(descriptor, descriptor.reader(), "read");
+  return turn.perform(
+      [&](int fd) -> ssize_t {
+        if (attempts != nullptr) ++*attempts;
+        ssize_t count = ::read(fd, into.data(), into.size());
+        return count < 0 ? -errno : count;
+      },
+      into.size());
+}
+
+void write_one(Descriptor& descriptor) {
+  Descriptor::Turn turn(descriptor, descriptor.writer(), "write");
+  turn.perform([](int fd) -> ssize_t {
+    ssize_t count = ::write(fd, "x", 1);
+    return count < 0 ? -errno : count;
+  });
+}
+
+RT_TEST(Descriptor, ItsDestructorWakesThoseInsideAndWaitsUntilTheyHaveLeft) {
+  for (int i = 0; i < 20; ++i) {
+    Pipe pipe;
+    WaitGroup reader;
+    bool left = false;
+    reader.go([&] {
+      try {
+        std::byte byte;
+        read_some(*pipe.from, {&byte, 1});
+      } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), std::errc::operation_canceled);
+      }
+      left = true;
+    });
+    ASSERT_TRUE(support::eventually([] { return stats().waiting >= 1; }));
+    Descriptor* going = pipe.from.get();
+    delete going;
+    (void)pipe.from.release();
+    reader.wait();
+    EXPECT_TRUE(left);
+  }
+}
+
+// Edge-triggered: after a read that took all there was the next event tells when it is worth trying again.
+RT_TEST(Descriptor, AReadThatTookAllIsNotTriedAgainInVain) {
+  Pipe pipe;
+  std::array<std::byte, 100> buffer;
+  int attempts = 0;
+  std::atomic<int> taken = 0;
+  WaitGroup reader;
+  constexpr int kRounds = 50;
+  reader.go([&] {
+    for (int i = 0; i < kRounds; ++i, ++taken)
+      EXPECT_EQ(read_some(*pipe.from, buffer, &attempts), 1u);
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    write_one(*pipe.to);
+    ASSERT_TRUE(support::eventually([&] { return taken == i + 1; }));
+  }
+  reader.wait();
+  EXPECT_LE(attempts, kRounds + 5);  // the first, its registration, and a late event now and then
+}
+
+RT_TEST(Descriptor, ANumberIsClosedWhenTheLastUserHasLeft) {
+  Pipe pipe;
+  int fd = pipe.from->fd();
+  {
+    Descriptor::Turn turn(*pipe.from, pipe.from->reader(), "test");
+    pipe.from->close();
+    EXPECT_EQ(pipe.from->fd(), -1);
+    EXPECT_GE(fcntl(fd, F_GETFD), 0);
+  }
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+RT_TEST(Descriptor, ABorrowedNumberStaysOpen) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  { Descriptor borrowed(ends[0], Descriptor::Kind::borrowed); }
+  EXPECT_GE(fcntl(ends[0], F_GETFD), 0);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// A regular file cannot be waited for; reading it never says that it would block.
+RT_TEST(Descriptor, WhatCannotBeWaitedForIsAnError) {
+  int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  Descriptor descriptor(file, Descriptor::Kind::packets);
+  Descriptor::Turn turn(descriptor, descriptor.reader(), "read");
+  try {
+    turn.perform([](int) -> ssize_t { return -EAGAIN; });
+    ADD_FAILURE();
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_not_permitted);
+  }
+}
+
+}  // namespace
+}  // namespace magpie::io

@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "poll/poller.h"
+#include "poll/slot.h"
+
+namespace magpie::poll {
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+
+TEST(SlotTable, GivesEachSlotOnceAndTakesThemBack) {
+  SlotTable table;
+  std::set<Slot*> all;
+  for (int i = 0; i < 3000; ++i) all.insert(table.take());  // several chunks
+  EXPECT_EQ(all.size(), 3000u);
+  Slot* one = *all.begin();
+  table.give(one);
+  EXPECT_EQ(table.take(), one);
+}
+
+TEST(SlotTable, AnEventOfAFormerOwnerFindsNoSlot) {
+  SlotTable table;
+  Slot* slot = table.take();
+  Tag before = Tag::of(*slot);
+  EXPECT_EQ(table.find(before), slot);
+  table.give(slot);
+  EXPECT_EQ(table.find(before), nullptr);
+  EXPECT_EQ(table.take(), slot);
+  EXPECT_EQ(table.find(before), nullptr);
+  EXPECT_EQ(table.find(Tag::of(*slot)), slot);
+  EXPECT_EQ(table.find({.index = 999, .generation = 0}), nullptr);
+}
+
+TEST(SlotTable, ASlotThatIsTakenAgainKnowsNothing) {
+  SlotTable table;
+  Slot* slot = table.take();
+  EXPECT_EQ(slot->read.set(), nullptr);
+  slot->hung_up.store(true, base::relaxed);
+  table.give(slot);
+  ASSERT_EQ(table.take(), slot);
+  EXPECT_FALSE(slot->read.is_ready());
+  EXPECT_FALSE(slot->hung_up.load(base::relaxed));
+}
+
+TEST(Readiness, WhoWaitsIsHandedToWhoeverSetsIt) {
+  Readiness word;
+  int record;
+  ASSERT_TRUE(word.begin_wait(&record));
+  EXPECT_TRUE(word.somebody_waits());
+  EXPECT_EQ(word.set(), &record);
+  EXPECT_EQ(word.set(), nullptr);
+  EXPECT_FALSE(word.begin_wait(&record));  // something happened
+  EXPECT_TRUE(word.forget());
+  EXPECT_FALSE(word.forget());
+  EXPECT_TRUE(word.begin_wait(&record));
+}
+
+class PollerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(poller_.open(), 0);
+    ASSERT_EQ(pipe(ends_.data()), 0);
+  }
+  void TearDown() override {
+    for (int end : ends_) close(end);
+  }
+  std::vector<Tag> wait(std::int64_t until_ns) {
+    std::array<epoll_event, 8> events;
+    std::vector<Tag> tags;
+    std::size_t count = poller_.wait(events, until_ns);
+    for (std::size_t i = 0; i < count; ++i) tags.push_back(Tag::of(events[i].data.u64));
+    return tags;
+  }
+  Poller poller_;
+  std::array<int, 2> ends_{};
+};
+
+TEST_F(PollerTest, TellsOnceThatSomethingCame) {
+  ASSERT_EQ(poller_.add(ends_[0], Tag{.index = 7, .generation = 3}), 0);
+  EXPECT_TRUE(wait(Poller::kAtOnce).empty());
+  ASSERT_EQ(write(ends_[1], "x", 1), 1);
+  std::vector<Tag> tags = wait(Poller::kAtOnce);
+  ASSERT_EQ(tags.size(), 1u);
+  EXPECT_EQ(tags[0].index, 7u);
+  EXPECT_EQ(tags[0].generation, 3u);
+  EXPECT_TRUE(wait(Poller::kAtOnce).empty());
+  poller_.remove(ends_[0]);
+  ASSERT_EQ(write(ends_[1], "x", 1), 1);
+  EXPECT_TRUE(wait(Poller::kAtOnce).empty());
+}
+
+TEST_F(PollerTest, WaitsNotLessThanItWasTold) {
+  for (std::int64_t ns : {100'000L, 3 * kMillisecond}) {
+    std::int64_t until = base::now_ns() + ns;
+    EXPECT_TRUE(wait(until).empty());
+    EXPECT_GE(base::now_ns(), until);
+  }
+}
+
+TEST_F(PollerTest, AnInterruptionEndsAWaitAndOnlyOne) {
+  std::thread interrupter([&] {
+    for (int i = 0; i < 3; ++i) poller_.interrupt();
+  });
+  EXPECT_TRUE(wait(std::numeric_limits<std::int64_t>::max()).empty());
+  interrupter.join();
+  // What is left of the three, if anything, ends one more at most.
+  (void)wait(base::now_ns() + kMillisecond);
+  std::int64_t until = base::now_ns() + kMillisecond;
+  EXPECT_TRUE(wait(until).empty());
+  EXPECT_GE(base::now_ns(), until);
+  poller_.interrupt();                         // before the wait
+  EXPECT_TRUE(wait(Poller::kAtOnce).empty());  // does not take it
+  EXPECT_TRUE(wait(std::numeric_limits<std::int64_t>::max()).empty());
+}
+
+TEST_F(PollerTest, SaysWhatItCannotWatch) {
+  EXPECT_EQ(poller_.add(-1, Tag{}), EBADF);
+  ASSERT_EQ(poller_.add(ends_[0], Tag{}), 0);
+  EXPECT_EQ(poller_.add(ends_[0], Tag{}), EEXIST);
+}
+
+}  // namespace
+}  // namespace magpie::poll

@@ -1,0 +1,319 @@
+#include <magpie/net/tls.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "support/net_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using net::TlsClientConfig;
+using net::TlsConn;
+using net::TlsListener;
+using net::TlsServerConfig;
+using support::error_of;
+using support::read_all;
+using support::read_text;
+
+// A certificate for localhost and 127.0.0.1, signed by itself, in files for as long as this lives.
+class Certificate {
+ public:
+  Certificate() {
+    static std::atomic<int> number = 0;
+    std::string base = testing::TempDir() + "magpie-tls-" + std::to_string(getpid()) + '-' +
+                       std::to_string(number++);
+    certificate = base + ".crt";
+    key = base + ".key";
+    EVP_PKEY* pair = EVP_EC_gen("P-256");
+    X509* x509 = X509_new();
+    X509_set_version(x509, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x509), 3600);
+    X509_set_pubkey(x509, pair);
+    X509_NAME* name = X509_get_subject_name(x509);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("magpie test"), -1, -1, 0);
+    X509_set_issuer_name(x509, name);
+    char names[] = "DNS:localhost,IP:127.0.0.1";
+    X509_EXTENSION* alternatives =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names);
+    X509_add_ext(x509, alternatives, -1);
+    X509_EXTENSION_free(alternatives);
+    EXPECT_NE(X509_sign(x509, pair, EVP_sha256()), 0);
+    write(certificate, [&](std::FILE* file) { return PEM_write_X509(file, x509); });
+    write(key, [&](std::FILE* file) {
+      return PEM_write_PrivateKey(file, pair, nullptr, nullptr, 0, nullptr, nullptr);
+    });
+    X509_free(x509);
+    EVP_PKEY_free(pair);
+  }
+  ~Certificate() {
+    unlink(certificate.c_str());
+    unlink(key.c_str());
+  }
+  Certificate(const Certificate&) = delete;
+  Certificate& operator=(const Certificate&) = delete;
+
+  TlsServerConfig server(std::vector<std::string> alpn = {}) const {
+    return TlsServerConfig(
+        {.certificate_file = certificate, .key_file = key, .alpn = std::move(alpn)});
+  }
+  TlsClientConfig client(std::vector<std::string> alpn = {}) const {
+    return TlsClientConfig({.verify = true, .ca_file = certificate, .alpn = std::move(alpn)});
+  }
+
+  std::string certificate, key;
+
+ private:
+  template <class Write>
+  static void write(const std::string& path, Write f) {
+    std::FILE* file = std::fopen(path.c_str(), "we");
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(f(file), 1);
+    std::fclose(file);
+  }
+};
+
+const Certificate& certificate() {
+  static const Certificate one;
+  return one;
+}
+
+// A server that sends everything back, for as long as this lives.
+class EchoServer {
+ public:
+  explicit EchoServer(TlsServerConfig config = certificate().server())
+      : listener_(TlsListener::bind("127.0.0.1:0", config)),
+        port(std::to_string(listener_.local_address().port())) {
+    accepting_.go([this] {
+      (void)error_of([this] {
+        for (;;) serving_.go([conn = listener_.accept()]() mutable { echo(conn); });
+      });
+    });
+  }
+  ~EchoServer() {
+    listener_.close();
+    accepting_.wait();
+    serving_.wait();
+  }
+  EchoServer(const EchoServer&) = delete;
+  EchoServer& operator=(const EchoServer&) = delete;
+
+  std::string address() const { return "localhost:" + port; }
+
+ private:
+  static void echo(TlsConn& conn) {
+    (void)error_of([&] {
+      std::byte buffer[5000];
+      while (std::size_t count = conn.read(buffer)) conn.write(std::span(buffer, count));
+      conn.shutdown_write();
+    });
+  }
+
+  TlsListener listener_;
+  WaitGroup accepting_, serving_;
+
+ public:
+  const std::string port;
+};
+
+RT_TEST(Tls, BytesGoBothWays) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client());
+  EXPECT_EQ(conn.version(), "TLSv1.3");
+  EXPECT_EQ(conn.alpn(), "");
+  conn.write("hello");
+  EXPECT_EQ(read_text(conn, 5), "hello");
+  conn.write("farewell");
+  conn.shutdown_write();
+  EXPECT_EQ(read_all(conn), "farewell");
+}
+
+RT_TEST(Tls, MuchInManyParts) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect("127.0.0.1:" + server.port, certificate().client());
+  std::string all;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < 300; ++i)
+    texts.push_back(std::string(i % 10 == 0 ? 40'000 : i, static_cast<char>('a' + i % 26)));
+  std::vector<std::span<const std::byte>> parts;
+  for (const std::string& text : texts) {
+    parts.push_back(std::as_bytes(std::span(text)));
+    all += text;
+  }
+  WaitGroup writer;  // one writes while another reads
+  writer.go([&] {
+    conn.write_parts(parts);
+    conn.shutdown_write();
+  });
+  EXPECT_TRUE(read_all(conn) == all);
+  writer.wait();
+}
+
+RT_TEST(Tls, ManyConnectionsAtOnceDoNotMixTheirErrors) {
+  EchoServer server;
+  TlsClientConfig trusting = certificate().client();
+  TlsClientConfig distrusting;  // trusts whom the system trusts
+  WaitGroup clients;
+  std::atomic<int> good = 0, bad = 0;
+  for (int i = 0; i < 40; ++i) {
+    clients.go([&, i] {
+      std::optional<std::error_code> error = error_of([&] {
+        TlsConn conn = TlsConn::connect(server.address(), i % 4 == 0 ? distrusting : trusting);
+        for (int k = 0; k < 10; ++k) {
+          std::string text = "client " + std::to_string(i) + " round " + std::to_string(k);
+          conn.write(text);
+          EXPECT_EQ(read_text(conn, text.size()), text);
+        }
+      });
+      if (!error) {
+        ++good;
+      } else {
+        EXPECT_EQ(&error->category(), &net::tls_errors()) << error->message();
+        ++bad;
+      }
+    });
+  }
+  clients.wait();
+  EXPECT_EQ(good, 30);
+  EXPECT_EQ(bad, 10);
+}
+
+RT_TEST(Tls, ACertificateOfNobodyWeTrustIsRefusedInWords) {
+  EchoServer server;
+  try {
+    TlsConn::connect(server.address());
+    ADD_FAILURE();
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("self-signed"), std::string::npos) << error.what();
+  }
+  TlsConn conn = TlsConn::connect(server.address(),
+                                  TlsClientConfig({.verify = false, .ca_file = {}, .alpn = {}}));
+  conn.write("x");
+  EXPECT_EQ(read_text(conn, 1), "x");
+}
+
+RT_TEST(Tls, ACertificateForAnotherNameIsRefused) {
+  EchoServer server;
+  TlsConn conn = TlsConn::client(net::TcpConn::connect(server.address()), "example.org",
+                                 certificate().client());
+  try {
+    conn.handshake();
+    ADD_FAILURE();
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("ostname mismatch"), std::string::npos)
+        << error.what();
+  }
+}
+
+RT_TEST(Tls, TheProtocolBothKnowIsChosen) {
+  EchoServer server(certificate().server({"h2", "http/1.1"}));
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client({"spdy", "http/1.1"}));
+  EXPECT_EQ(conn.alpn(), "http/1.1");
+  EXPECT_TRUE(error_of([&] {
+                TlsConn::connect(server.address(), certificate().client({"gopher"})).handshake();
+              }).has_value());
+}
+
+RT_TEST(Tls, ASecondConnectionTakesUpTheSessionOfTheFirst) {
+  EchoServer server;
+  TlsClientConfig config = certificate().client();
+  for (bool resumed : {false, true, true}) {
+    TlsConn conn = TlsConn::connect(server.address(), config);
+    EXPECT_EQ(conn.was_resumed(), resumed);
+    conn.write("x");
+    EXPECT_EQ(read_text(conn, 1), "x");  // the ticket comes before it
+  }
+}
+
+RT_TEST(Tls, AStreamThatIsCutOffIsAnErrorNotAnEnd) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  WaitGroup client;
+  client.go([&] {
+    TlsConn conn = TlsConn::connect(listener.local_address().to_string(), certificate().client());
+    conn.write("half a mess");
+    ::shutdown(conn.native_handle(), SHUT_WR);  // without a word
+    EXPECT_EQ(read_all(conn), "");
+  });
+  TlsConn conn = listener.accept();
+  EXPECT_EQ(read_text(conn, 11), "half a mess");
+  EXPECT_EQ(error_of([&] { read_text(conn, 1); }), std::errc::connection_aborted);
+  conn.shutdown_write();
+  client.wait();
+}
+
+RT_TEST(Tls, GarbageInsteadOfAHandshakeIsAnError) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  WaitGroup client;
+  client.go([&] {
+    net::TcpConn conn = net::TcpConn::connect(listener.local_address().to_string());
+    conn.write("GET / HTTP/1.1\r\n\r\n");
+    (void)read_all(conn);
+  });
+  TlsConn conn = listener.accept();
+  std::optional<std::error_code> error = error_of([&] { conn.handshake(); });
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(&error->category(), &net::tls_errors());
+  conn.close();
+  client.wait();
+}
+
+RT_TEST(Tls, ASilentPeerRunsIntoTheDeadline) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  net::TcpConn silent = net::TcpConn::connect(listener.local_address().to_string());
+  TlsConn conn = listener.accept();  // does not wait for the handshake
+  conn.set_deadline(10ms);
+  EXPECT_EQ(error_of([&] { conn.handshake(); }), std::errc::timed_out);
+}
+
+RT_TEST(Tls, CloseWakesThoseWhoWait) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client());
+  WaitGroup reader;
+  std::size_t waiting_before = stats().waiting;
+  reader.go(
+      [&] { EXPECT_EQ(error_of([&] { read_text(conn, 1); }), std::errc::operation_canceled); });
+  ASSERT_TRUE(support::waiting(waiting_before + 1));
+  conn.close();
+  reader.wait();
+}
+
+TEST(TlsConfig, SaysWhichFileIsWrong) {
+  auto message_of = [](auto make) -> std::string {
+    try {
+      make();
+    } catch (const std::system_error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message_of([] {
+              TlsServerConfig(
+                  {.certificate_file = "/no/such.crt", .key_file = "/no/such.key", .alpn = {}});
+            }).find("/no/such.crt"),
+            std::string::npos);
+  Certificate another;
+  EXPECT_NE(
+      message_of([&] {
+        TlsServerConfig(
+            {.certificate_file = certificate().certificate, .key_file = another.key, .alpn = {}});
+      }).find(another.key),
+      std::string::npos);
+  EXPECT_NE(message_of([] {
+              TlsClientConfig({.verify = true, .ca_file = "/no/such.ca", .alpn = {}});
+            }).find("/no/such.ca"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace magpie
