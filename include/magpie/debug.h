@@ -29,6 +29,8 @@ struct ProcStats {
   std::uint64_t spins = 0;           // searches while counted as spinning
   std::uint64_t claims = 0;          // goroutines run in place by join()
   std::uint64_t timers_fired = 0;    // by its thread, also those of other Ps
+  std::uint64_t polls = 0;           // times its thread asked the network for events
+  std::uint64_t polled = 0;          // goroutines that were made ready by those
   std::uint64_t handoffs = 0;  // times it was taken from a goroutine that blocked, or ran too long
   std::uint64_t preemptions = 0;  // those that ran too long
   std::int64_t busy_ns = 0;       // time held by a thread that was not idle

@@ -34,6 +34,8 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.spins = counters.spins.read();
   stats.claims = counters.claims.read();
   stats.timers_fired = counters.timers_fired.read();
+  stats.polls = counters.polls.read();
+  stats.polled = counters.polled.read();
   stats.handoffs = counters.handed_off.read();
   stats.preemptions = counters.preempted.read();
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
@@ -62,6 +64,8 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.spins += one.spins;
   sum.claims += one.claims;
   sum.timers_fired += one.timers_fired;
+  sum.polls += one.polls;
+  sum.polled += one.polled;
   sum.handoffs += one.handoffs;
   sum.preemptions += one.preemptions;
   sum.busy_ns += one.busy_ns;

@@ -125,6 +125,8 @@ void print_counters(Runtime& rt, Writer& out) {
     add(sums.wakes, p->counters.wakes);
     add(sums.spins, p->counters.spins);
     add(sums.timers_fired, p->counters.timers_fired);
+    add(sums.polls, p->counters.polls);
+    add(sums.polled, p->counters.polled);
     add(sums.handed_off, p->counters.handed_off);
     add(sums.preempted, p->counters.preempted);
   }
@@ -132,10 +134,11 @@ void print_counters(Runtime& rt, Writer& out) {
           Number{sums.steals_succeeded.read()}, Number{sums.steals_tried.read()},
           Number{sums.stolen.read()}, Number{sums.runnext_stolen.read()},
           Number{sums.overflows.read()}, Number{sums.global_batches.read()});
-  out.add(" park=%llu wake=%llu spin=%llu timer=%llu handoff=%llu preempt=%llu away=%d",
-          Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.spins.read()},
-          Number{sums.timers_fired.read()}, Number{sums.handed_off.read()},
-          Number{sums.preempted.read()}, rt.away.load(base::relaxed));
+  out.add(
+      " park=%llu wake=%llu spin=%llu timer=%llu poll=%llu/%llu handoff=%llu preempt=%llu away=%d",
+      Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.spins.read()},
+      Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
+      Number{sums.handed_off.read()}, Number{sums.preempted.read()}, rt.away.load(base::relaxed));
 }
 
 void print_p(Runtime& rt, const P& p, Writer& out) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <magpie/net.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +51,8 @@ std::map<int, std::uint64_t> switches_of(const std::set<int>& threads) {
 
 // Parks a hundred goroutines and main, then looks at the runtime's threads until nothing happens for two seconds. A sanitizer's own threads are there
 // before run() and do not count, nor does the thread that looks.
-bool stays_asleep(int procs) {
+enum class Network { none, listener };
+bool stays_asleep(int procs, Network network) {
   std::thread([] {}).join();  // ThreadSanitizer starts its own thread with the first one
   const std::set<int> not_ours = threads_of_the_process();
   const int caller = my_thread_id();
@@ -58,8 +60,11 @@ bool stays_asleep(int procs) {
   finish.add(1);
   bool asleep = false;
 
+  net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+  const std::size_t waiting = network == Network::none ? 101 : 102;
   std::thread observer;
   run(Options{.procs = procs}, [&] {
+    if (network == Network::listener) go([&listener] { listener.accept(); });
     for (int i = 0; i < 100; ++i) go([&finish] { finish.wait(); });
     WaitGroup busy;  // so that every thread has had something to do
     for (int i = 0; i < 1000; ++i) busy.go([] { yield(); });
@@ -69,9 +74,9 @@ bool stays_asleep(int procs) {
     busy.wait();
 
     observer = std::thread([&, procs] {
-      EXPECT_TRUE(eventually([procs] {
+      EXPECT_TRUE(eventually([procs, waiting] {
         const Stats now = stats();
-        return now.waiting == 101 && now.idle_procs == procs && now.idle_threads == now.threads;
+        return now.waiting == waiting && now.idle_procs == procs && now.idle_threads == now.threads;
       }));
       std::set<int> ours = threads_of_the_process();
       for (const int id : not_ours) ours.erase(id);
@@ -94,13 +99,16 @@ bool stays_asleep(int procs) {
   return asleep;
 }
 
-TEST(Idle, NoThreadWakesUpWhileAllGoroutinesWait) {
+void expect_sleep(Network network) {
   for (const int procs : {1, 4}) {
     bool asleep = false;
-    for (int attempt = 0; attempt < 5 && !asleep; ++attempt) asleep = stays_asleep(procs);
+    for (int attempt = 0; attempt < 5 && !asleep; ++attempt) asleep = stays_asleep(procs, network);
     EXPECT_TRUE(asleep) << "procs = " << procs;
   }
 }
+
+TEST(Idle, NoThreadWakesUpWhileAllGoroutinesWait) { expect_sleep(Network::none); }
+TEST(Idle, NoThreadWakesUpWhileOneWaitsForConnections) { expect_sleep(Network::listener); }
 
 }  // namespace
 }  // namespace magpie

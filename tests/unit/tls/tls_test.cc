@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/net_test.h"
+#include "support/openssl_tsan.h"
 
 namespace magpie {
 namespace {

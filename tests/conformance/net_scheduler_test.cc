@@ -1,0 +1,242 @@
+// net_scheduler_test.cc: the network and the scheduler: nobody is forgotten in the poller, whatever the others do.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/net_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using support::error_of;
+using support::read_text;
+using support::tcp_pair;
+
+// A client of the system's own, on a plain thread that does not know the runtime.
+class RawClient {
+ public:
+  explicit RawClient(const net::Address& address)
+      : fd_(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    EXPECT_EQ(connect(fd_, address.data(), address.size()), 0);
+  }
+  ~RawClient() { close(fd_); }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+
+  bool round_trip() const {
+    char byte = 'x';
+    return ::send(fd_, &byte, 1, MSG_NOSIGNAL) == 1 && ::recv(fd_, &byte, 1, 0) == 1;
+  }
+
+ private:
+  int fd_;
+};
+
+// Sends bytes back until the peer ends.
+void echo(net::TcpConn& conn) {
+  std::byte buffer[100];
+  while (std::size_t count = conn.read(buffer)) conn.write(std::span(buffer, count));
+}
+
+class AtProcs : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Network, AtProcs, testing::Values(1, 2, 4),
+                         [](const auto& at) { return std::to_string(at.param) + "Procs"; });
+
+TEST_P(AtProcs, WaitingForAConnectionIsNoDeadlock) {
+  run(Options{.procs = GetParam()}, [] {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    listener.set_deadline(steady_clock::now() + 20ms);
+    EXPECT_EQ(error_of([&] { listener.accept(); }), std::errc::timed_out);
+    std::atomic<bool> connected = false;
+    listener.set_deadline(steady_clock::time_point::max());
+    std::thread client([&, address = listener.local_address()] {
+      std::this_thread::sleep_for(20ms);
+      RawClient raw(address);
+      connected = true;
+    });
+    listener.accept();
+    blocking([&] { client.join(); });
+    EXPECT_TRUE(connected);
+  });
+}
+
+// Every P is held by a loop that never calls anything: sysmon asks for events, and makes room for whom they wake.
+TEST_P(AtProcs, LoopsOnEveryPDoNotKeepAConnectionFromBeingServed) {
+  run(Options{.procs = GetParam()}, [] {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    std::atomic<bool> over = false;
+    WaitGroup all;
+    all.go([&] {
+      net::TcpConn conn = listener.accept();
+      echo(conn);
+    });
+    for (int i = 0; i < procs() + 1; ++i) {
+      all.go([&over] {
+        while (!over.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+    std::thread client([&, address = listener.local_address()] {
+      RawClient raw(address);
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(raw.round_trip());
+      over = true;
+    });
+    all.wait();
+    blocking([&] { client.join(); });
+  });
+}
+
+// Goroutines that always have something to do never come to rest: the network is looked at in between.
+TEST_P(AtProcs, BusyGoroutinesDoNotKeepAConnectionFromBeingServed) {
+  run(Options{.procs = GetParam()}, [] {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    std::atomic<bool> over = false;
+    WaitGroup all;
+    all.go([&] {
+      net::TcpConn conn = listener.accept();
+      echo(conn);
+    });
+    for (int i = 0; i < 4 * procs(); ++i) {
+      all.go([&over] {
+        while (!over) yield();
+      });
+    }
+    std::thread client([&, address = listener.local_address()] {
+      RawClient raw(address);
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(raw.round_trip());
+      over = true;
+    });
+    all.wait();
+    blocking([&] { client.join(); });
+  });
+}
+
+// The only thread sleeps in the poller, and no other can be made: it has to be woken there.
+TEST_P(AtProcs, ASleeperInThePollerIsWokenForOtherWork) {
+  run(Options{.procs = GetParam(), .max_threads = 1}, [] {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    WaitGroup acceptor;
+    acceptor.go(
+        [&] { EXPECT_EQ(error_of([&] { listener.accept(); }), std::errc::operation_canceled); });
+    for (int i = 0; i < 50; ++i) {
+      Chan<int> from_thread;
+      std::thread thread([&] {
+        if (i % 2 == 0) std::this_thread::sleep_for(1ms);  // so that it sleeps, most often
+        go([from_thread]() mutable { from_thread.send(7); });
+      });
+      EXPECT_EQ(from_thread.recv(), 7);
+      thread.join();
+    }
+    listener.close();
+    acceptor.wait();
+  });
+}
+
+TEST_P(AtProcs, TimersFireWhileAThreadSleepsInThePoller) {
+  run(Options{.procs = GetParam()}, [] {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    WaitGroup all;
+    all.go([&] { EXPECT_EQ(error_of([&] { listener.accept(); }), std::errc::operation_canceled); });
+    for (int i = 0; i < 20; ++i) {
+      all.go([i] {
+        for (int k = 0; k < 10; ++k) sleep_for(std::chrono::microseconds(100 + 300 * i));
+      });
+    }
+    sleep_for(50ms);
+    listener.close();
+    all.wait();
+  });
+}
+
+// A keeper of the watch is called to a goroutine that then loops: somebody else has to keep the watch.
+TEST(Network, ATimerFiresAlthoughWhoeverSleptUntilItWasCalledAway) {
+  for (int procs : {2, 4}) {  // one of them is idle
+    run(Options{.procs = procs}, [] {
+      auto pair = tcp_pair();
+      std::atomic<bool> fired = false;
+      WaitGroup all;
+      all.go([&] {
+        sleep_for(100ms);
+        fired = true;
+      });
+      all.go([&] {
+        read_text(pair.server, 1);
+        while (!fired.load(std::memory_order_relaxed)) {
+        }
+      });
+      ASSERT_TRUE(support::waiting(2));
+      sleep_for(10ms);
+      pair.client.write("x");
+      all.wait();
+    });
+  }
+}
+
+TEST_P(AtProcs, TheNumberOfProcsChangesWhileConnectionsWait) {
+  run(Options{.procs = GetParam()}, [] {
+    auto pair = tcp_pair();
+    WaitGroup server;
+    server.go([&] { echo(pair.server); });
+    for (int i = 0; i < 30; ++i) {
+      set_procs(1 + i % 4);
+      pair.client.write("x");
+      EXPECT_EQ(read_text(pair.client, 1), "x");
+    }
+    pair.client.close();
+    server.wait();
+  });
+}
+
+// A goroutine that is bound to its thread lets go of its P whenever it waits: somebody has to go to the poller for it.
+TEST_P(AtProcs, AGoroutineWithAThreadLockWaitsForConnectionsToo) {
+  run(Options{.procs = GetParam()}, [] {
+    auto pair = tcp_pair();
+    WaitGroup server;
+    server.go([&] {
+      ThreadLock lock;
+      echo(pair.server);
+    });
+    ThreadLock lock;
+    for (int i = 0; i < 20; ++i) {
+      pair.client.write("x");
+      EXPECT_EQ(read_text(pair.client, 1), "x");
+    }
+    pair.client.close();
+    server.wait();
+  });
+}
+
+TEST_P(AtProcs, RunEndsAlthoughGoroutinesWaitForConnections) {
+  for (int i = 0; i < 20; ++i) {
+    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+    run(Options{.procs = GetParam()}, [&] {
+      for (int k = 0; k < 3; ++k) go([&] { listener.accept(); });
+      if (i % 2 == 0) {
+        EXPECT_TRUE(support::waiting(3));
+      }
+    });
+  }
+}
+
+RT_TEST(NetworkStats, PollsAreCounted) {
+  auto [client, server] = tcp_pair();
+  WaitGroup reader;
+  reader.go([&s = server] { read_text(s, 1); });
+  ASSERT_TRUE(support::waiting(1));
+  client.write("x");
+  reader.wait();
+  EXPECT_GE(stats().total.polls + stats().total.polled, 1u);
+}
+
+}  // namespace
+}  // namespace magpie
