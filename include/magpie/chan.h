@@ -71,7 +71,8 @@ class Chan {
     return in.take(detail::receive(core_, in.address()));
   }
 
-  // The same without waiting: false, and the value untouched, if it would have to. Throws ClosedChannel. Lock-free when
+  // The same without waiting: false, and the value untouched, if it would have to; true: the value was moved from, so give it
+  // a copy if you need it again. Throws ClosedChannel. Lock-free when
   // refused. (A T whose move may throw is copied if it can be; if not, it is moved there and back.)
   bool try_send(T& value) const {
     if (detail::refuses_send(core_)) return false;
