@@ -219,8 +219,4 @@ Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
   return registered;
 }
 
-void Descriptor::Turn::wait_until_ready() {
-  while (!prepare()) wait();
-}
-
 }  // namespace magpie::io

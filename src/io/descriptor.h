@@ -71,9 +71,6 @@ class Descriptor {
       }
     }
 
-    // Blocks until perform() would try.
-    void wait_until_ready();
-
    private:
     bool prepare();
     void wait();
