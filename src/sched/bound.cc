@@ -29,6 +29,7 @@ void let_go(Runtime& rt, P* p) {
   if (work_is_visible(rt)) return wake_searcher(rt, nullptr);
   std::int64_t earliest = earliest_timer_ns(rt);
   if (earliest != kNever) watch_over(rt, nullptr, earliest);
+  if (rt.network.in_use()) rt.network.is_awaited(rt);
 }
 
 // Off the list of those who wait, with a P or, when the runtime ends, without.
@@ -60,9 +61,9 @@ void end_bound(M* m) {
   runtime->threads.note_ended(m);
 }
 
-void wake_successor(M* m) {
+void wake_successor(Runtime& rt, M* m) {
   if (m->successor.load(base::relaxed) == nullptr) return;
-  if (M* next = m->successor.exchange(nullptr, base::acquire)) next->wake_up.set();
+  if (M* next = m->successor.exchange(nullptr, base::acquire)) wake(rt, next);
 }
 
 void begin_with(Runtime& rt, M* m, P* p) {
@@ -103,7 +104,7 @@ bool wait_for_p(Runtime& rt, M* m) {
 bool wait_in_place(Runtime& rt, M* m, Line line) {
   m->p = nullptr;
   if (take_idle_p(rt, m)) {
-    wake_successor(m);
+    wake_successor(rt, m);
     return true;
   }
   G* g = m->current;
@@ -111,7 +112,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   g->bound = true;
   g->thread = m;
   if (!get_in_place(rt, m)) {
-    wake_successor(m);
+    wake_successor(rt, m);
     g->bound = was_bound;
     return false;
   }
@@ -124,7 +125,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
     rt.global.push_urgent(g);
   }
   is_back(rt, m);
-  wake_successor(m);
+  wake_successor(rt, m);
   wake_searcher(rt, nullptr);
   bool has_p = sleep_in_place(rt, m);
   if (!has_p) m->grip.has_none();

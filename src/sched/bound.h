@@ -16,7 +16,7 @@ namespace magpie::sched {
 struct Runtime;
 
 // Wakes the M that got the P which was taken from m, unless somebody has.
-void wake_successor(M* m);
+void wake_successor(Runtime& rt, M* m);
 
 // The M gets p: everything that comes with it.
 void begin_with(Runtime& rt, M* m, P* p);

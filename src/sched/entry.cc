@@ -24,8 +24,8 @@ bool queue_up(M* m, G* g, void*) {
 
 M* come_in_slowly(M* m) {
   if (m->grip.keep()) return m;
-  wake_successor(m);
   Runtime& rt = *runtime;
+  wake_successor(rt, m);
   m->p = nullptr;
   if (m->current->bound) {
     if (!wait_in_place(rt, m, Line::urgent)) leave_for_good(m);

@@ -32,9 +32,11 @@ inline G* own_turn(P* p, G* g) {
   return g;
 }
 
-[[gnu::noinline]] G* take_from_global_at_last(Runtime& rt, P* p) {
+[[gnu::noinline]] G* take_from_global_at_last(Runtime& rt, M* m) {
+  P* p = m->p;
   p->ticks_to_global = kGlobalEvery;
   G* g = rt.global.pop();
+  if (g == nullptr) g = rt.network.poll_if_overdue(rt, m);
   return g == nullptr ? nullptr : own_turn(p, g);
 }
 
@@ -49,7 +51,7 @@ inline G* own_turn(P* p, G* g) {
 [[gnu::always_inline]] inline G* take_at_hand(Runtime& rt, M* m) {
   P* p = m->p;
   if (p->ticks_to_global == 0) [[unlikely]] {
-    if (G* g = take_from_global_at_last(rt, p)) return g;
+    if (G* g = take_from_global_at_last(rt, m)) return g;
   }
   if (p->runnext_streak == kLongestStreak) [[unlikely]]
     end_streak(rt, m);
@@ -75,6 +77,11 @@ G* take_global_share(Runtime& rt, M* m) {
   for (std::size_t i = 1; i < count; ++i) put_last(rt, m, share[i]);
   if (count > 1) wake_searcher(rt, m);  // they were out of sight for a moment
   return own_turn(p, share[0]);
+}
+
+G* take_from_network(Runtime& rt, M* m) {
+  G* g = rt.network.poll(rt, m);
+  return g == nullptr ? nullptr : own_turn(m->p, g);
 }
 
 bool timer_is_due(Runtime& rt) {
@@ -140,6 +147,12 @@ bool is_deadlock(Runtime& rt) {
   return nobody_can_run(rt) && !has_other_threads(rt) && nobody_can_run(rt);
 }
 
+// A keeper of the watch goes to work. If the timer is far away sysmon finds somebody else in time, see watch.h.
+void hand_on_watch(Runtime& rt, M* m, std::int64_t next) {
+  constexpr std::int64_t kSoonNs = 20'000'000;
+  if (next - base::now_ns() <= kSoonNs || rt.sysmon.helpers() == 0) wake_searcher(rt, m);
+}
+
 // Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
 bool rest(Runtime& rt, M* m) {
   if (!lie_down(rt, m)) return true;
@@ -152,13 +165,19 @@ bool rest(Runtime& rt, M* m) {
       break;
     }
     std::int64_t next = earliest_timer_ns(rt);
-    if (next == kNever && is_deadlock(rt)) [[unlikely]]
+    if (next == kNever && !rt.network.is_waited_for() && is_deadlock(rt)) [[unlikely]]
       report_deadlock(rt);
     next = std::min(next, rt.stacks.next_trim_ns());
-    if (next == kNever || !rt.watch.take(next)) break;
-    bool handed = m->wake_up.wait_until(next);
-    rt.watch.leave(next);
+    bool keeps = next != kNever && rt.watch.take(next);
+    bool polled = rt.network.sleep_in_poller(rt, m, keeps ? next : kNever);
+    if (!polled && !keeps) break;
+    bool handed = !polled && m->wake_up.wait_until(next);
+    if (keeps) rt.watch.leave(next);
     if (handed) return go_on_as_handed(rt, m);
+    if (m->p != nullptr) {
+      if (keeps) hand_on_watch(rt, m, next);
+      return true;
+    }
     rt.stacks.trim(base::now_ns());
   }
   return sleep_until_handed_a_p(rt, m);
@@ -243,6 +262,7 @@ G* find_work(M* m) {
       g = take_at_hand(rt, m);
     }
     if (g == nullptr) g = take_global_share(rt, m);
+    if (g == nullptr) g = take_from_network(rt, m);
     if (g == nullptr) {
       std::int64_t since = base::now_ns();
       P* searched_with = m->p;

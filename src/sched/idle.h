@@ -36,15 +36,26 @@ class Idle {
     m->listed = true;
     m->previous_idle = nullptr;
     m->next_idle = ms_;
-    if (ms_ != nullptr) ms_->previous_idle = m;
+    (ms_ != nullptr ? ms_->previous_idle : last_m_) = m;
     ms_ = m;
     sleeping_.store(sleeping_.load(base::relaxed) + 1, base::relaxed);
   }
   void remove_locked(M* m) {
     m->listed = false;
     (m->previous_idle == nullptr ? ms_ : m->previous_idle->next_idle) = m->next_idle;
-    if (m->next_idle != nullptr) m->next_idle->previous_idle = m->previous_idle;
+    (m->next_idle == nullptr ? last_m_ : m->next_idle->previous_idle) = m->previous_idle;
     sleeping_.store(sleeping_.load(base::relaxed) - 1, base::relaxed);
+  }
+  // Woken after all others.
+  void move_to_end_locked(M* m) {
+    if (m == last_m_) return;
+    remove_locked(m);
+    m->listed = true;
+    m->previous_idle = last_m_;
+    m->next_idle = nullptr;
+    last_m_->next_idle = m;
+    last_m_ = m;
+    sleeping_.store(sleeping_.load(base::relaxed) + 1, base::relaxed);
   }
   M* pop_m_locked() {
     M* m = ms_;
@@ -59,6 +70,7 @@ class Idle {
   // guarded by lock_
   P* ps_ = nullptr;
   M* ms_ = nullptr;
+  M* last_m_ = nullptr;
   base::Atomic<int> sleeping_{0};  // atomic: written under lock_, read by statistics
 };
 

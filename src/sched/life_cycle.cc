@@ -165,6 +165,7 @@ void run_with(Runtime& rt, Main main) {
   rt.threads.join_all();
   rt.sysmon.stop();
   drop_timers(rt);
+  rt.network.release_threads();
   end_m(m);
 }
 

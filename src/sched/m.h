@@ -68,7 +68,8 @@ struct M {
   M* previous_idle = nullptr;
   P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
-  bool waits_in_place = false;  // with its goroutine, see bound.h
+  bool sleeps_in_poller = false;  // see network.h
+  bool waits_in_place = false;    // with its goroutine, see bound.h
 
   // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
   base::Atomic<std::uint32_t> blocking_calls{0};

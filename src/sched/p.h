@@ -30,6 +30,7 @@ struct PCounters {
   base::Counter overflows, spilled, global_batches;
   base::Counter parks, wakes, spins, claims;
   base::Counter timers_fired;
+  base::Counter polls, polled;          // polled: goroutines that became ready
   base::Counter handed_off, preempted;  // written by sysmon while it has the P
   base::Counter searching_ns, held_ns;
 };

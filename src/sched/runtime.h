@@ -9,6 +9,7 @@
 #include "sched/g_pool.h"
 #include "sched/global_queue.h"
 #include "sched/idle.h"
+#include "sched/network.h"
 #include "sched/p_table.h"
 #include "sched/pin.h"
 #include "sched/preempt.h"
@@ -40,6 +41,7 @@ struct Runtime {
   Watch watch;    // [watch]
   Idle idle;
   GlobalQueue global;
+  Network network;
 
   GPool records;
   stack::Pool stacks;

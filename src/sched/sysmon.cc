@@ -23,6 +23,7 @@
 #include "sched/runtime.h"
 #include "sched/schedtrace.h"
 #include "sched/timers.h"
+#include "sched/wake.h"
 
 namespace magpie::sched {
 namespace {
@@ -112,6 +113,7 @@ void Sysmon::watch(Runtime& rt) {
     now_ns_ = base::now_ns();
     next_ns_ = kNever;
     something_happened_ = false;
+    next_ns_ = std::min(next_ns_, rt.network.look_after(rt, now_ns_));
     for (P* p : rt.ps.in_use()) look_at(rt, p);
     look_at_those_away(rt);
     if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
@@ -132,6 +134,8 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
   if (earliest != kNever && rt.search.view().idle == 0) {
     std::int64_t until_due = std::max(earliest - now_ns_, kStopsWithinNs);
     look_again_in(std::min(kLongestGapWithTimersNs, until_due));
+  } else if (earliest - now_ns_ <= 2 * kLongestGapNs) {
+    watch_over(rt, nullptr, earliest);  // [watch] a keeper may have gone to work
   }
   next_look_ns_.store(next_ns_, base::relaxed);
   (void)event_.wait_until(next_ns_);
@@ -256,7 +260,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
       std::lock_guard hold(rt.idle.lock());
       if (rt.world.ending()) {
         next->handed = nullptr;
-        next->wake_up.set();
+        sched::wake(rt, next);
       } else {
         rt.idle.push_locked(next);
       }
@@ -285,7 +289,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
     rt.preemption.stop(m);
     look_again_in(kStopsWithinNs);
   } else {
-    next->wake_up.set();
+    sched::wake(rt, next);
   }
 }
 
@@ -312,7 +316,7 @@ void Sysmon::look_at_those_away(Runtime& rt) {
     M* m = *link;
     bool is_back = !m->grip.is_taken();
     // It may have come back before it was told of its successor.
-    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m);
+    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(rt, m);
     if (is_back) {
       m->away.listed = false;
       *link = m->away.next;

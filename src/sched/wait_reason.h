@@ -22,6 +22,8 @@ enum class WaitReason : std::uint8_t {
   cond_var,          // CondVar::wait
   semaphore,         // Semaphore::acquire
   once,              // Once::call, while another goroutine calls
+  io_read,           // a descriptor, until it can be read from
+  io_write,          // the same, written to
 };
 
 inline const char* text(WaitReason reason) {
@@ -58,6 +60,10 @@ inline const char* text(WaitReason reason) {
       return "Semaphore acquire";
     case WaitReason::once:
       return "Once call";
+    case WaitReason::io_read:
+      return "IO wait (read)";
+    case WaitReason::io_write:
+      return "IO wait (write)";
   }
   return "unknown";
 }

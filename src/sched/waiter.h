@@ -34,6 +34,13 @@ class Waiter {
   // By whoever was told, once: the waiter goes on. The record may be gone when it returns.
   void wake();
 
+  // The same for the scheduler, which puts the goroutine where it belongs itself. Null: a plain thread, which goes on.
+  G* wake_thread_or_take_goroutine() {
+    G* g = g_;
+    if (g == nullptr) event_.set();  // the record may be gone now
+    return g;
+  }
+
   // For a plain thread that has told others itself: blocks.
   void block_thread() { event_.wait(); }
   bool is_thread() const { return g_ == nullptr; }

@@ -43,10 +43,16 @@ void start_thread_for(Runtime& rt, P* p, Searching searching) {
   if (m != nullptr) {
     m->handed = p;
     m->handed_searching = counted;
-    m->wake_up.set();
+    wake(rt, m);
     return;
   }
   if (!rt.threads.start(p, searching)) do_without_thread(rt, p, searching);
+}
+
+void wake(Runtime& rt, M* m) {
+  bool polls = m->sleeps_in_poller;
+  m->wake_up.set();
+  if (polls) rt.network.interrupt();
 }
 
 void do_without_thread(Runtime& rt, P* p, Searching searching) {
@@ -90,6 +96,7 @@ bool sleep_until_handed_a_p(Runtime& rt, M* m) {
 }
 
 bool go_on_as_handed(Runtime& rt, M* m) {
+  m->sleeps_in_poller = false;
   P* p = std::exchange(m->handed, nullptr);
   m->searching = std::exchange(m->handed_searching, false);
   if (p == nullptr) return false;

@@ -15,6 +15,9 @@ void start_searcher(Runtime& rt, M* m);
 enum class Searching { no, yes };  // yes: already counted in Search
 void start_thread_for(Runtime& rt, P* p, Searching searching);
 
+// A sleeping M that was taken off the list, and knows what it was handed.
+void wake(Runtime& rt, M* m);
+
 // No thread is to be had for the P, which goes back to the idle list.
 void do_without_thread(Runtime& rt, P* p, Searching searching);
 

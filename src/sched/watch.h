@@ -16,7 +16,8 @@
 //           nothing and is the next sleeper. If the armer left it to a keeper or a searcher, that one will look
 //           at the timers again before it sleeps, after it left the word.
 //           A keeper that found work, or was given it, starts the next searcher while a P is idle, as every
-//           searcher does ([search-or-sleep]): so the watch passes on.
+//           searcher does ([search-or-sleep]): so the watch passes on. One whom the network woke leaves a timer that
+//           is far away to sysmon, which acts as an armer when its time comes near (sysmon.cc).
 // Cheap     Who parks right after arming, a sleeper for instance, leaves the armer's part to its M: if that finds
 //           nothing else to run, it is the next sleeper itself and nobody has to be woken.
 // Orders    [watch] the word's changes are seq_cst read-modify-writes; reads after light_fence() relaxed.

@@ -87,7 +87,7 @@ void World::end(Runtime& rt) {
   phase_.store(Phase::ending, base::relaxed);
   while (M* m = rt.idle.pop_m_locked()) {
     m->handed = nullptr;
-    m->wake_up.set();
+    wake(rt, m);
   }
   rt.threads.for_each([](M* m) {
     if (!m->waits_in_place) return;

@@ -123,6 +123,13 @@ class Atomic {
     return static_cast<T>(value_.fetch_sub(value, for_both(order), place(where)));
   }
 
+  T fetch_or(T value, std::memory_order order, Where where = Where::current()) {
+    return static_cast<T>(value_.fetch_or(value, for_both(order), place(where)));
+  }
+  T fetch_and(T value, std::memory_order order, Where where = Where::current()) {
+    return static_cast<T>(value_.fetch_and(value, for_both(order), place(where)));
+  }
+
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
                                std::memory_order failure, Where where = Where::current()) {
     if (chosen<"MUTANT_BLIND_EXCHANGE">()) {

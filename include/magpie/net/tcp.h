@@ -61,6 +61,7 @@ class Listener {
 
  protected:
   explicit Listener(std::unique_ptr<io::Descriptor> descriptor) noexcept;
+  void listen();
   std::unique_ptr<io::Descriptor> accept_descriptor();
 
  private:

@@ -1,0 +1,64 @@
+// closing.h: a descriptor is closed while others use it: its number must not be another's before the last has left.
+//
+// Protocol  [closing]
+//
+//   The word counts the users, goroutines and plain threads apart, and holds two bits: CLOSED, no more users come in; GONE,
+//   the number was given back.
+//   user:    enter(): one more, unless CLOSED.  ...  leave(): one less; the last one under CLOSED gives the number back
+//   closer:  close(): CLOSED, once; if there are no users gives the number back itself. Then it wakes those who sleep inside
+//   owner:   before its memory goes: waits for GONE, after which nobody touches it
+//
+// Once      Users only become fewer under CLOSED, so exactly one step finds CLOSED and no users: the closer's, or a user's.
+// Orders    [closing] leave() releases what the user did, whoever gives the number back acquires it; is_gone() acquires
+//           what that one did.
+// Proof     tests/model/readiness_model.cc, with [readiness]: who sleeps inside is woken, and leaves
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::io {
+
+class Closing {
+ public:
+  enum class User : std::uint64_t { goroutine = 4, thread = std::uint64_t{1} << 32 };
+
+  // False: closed.
+  [[nodiscard]] bool enter(User user) {
+    std::uint64_t now = word_.load(base::relaxed);
+    do {
+      if ((now & kClosed) != 0) return false;
+    } while (!word_.compare_exchange_weak(now, now + one(user), base::acquire, base::relaxed));
+    return true;
+  }
+  // True: the caller gives the number back, then calls gone().
+  [[nodiscard]] bool leave(User user) {
+    return word_.fetch_sub(one(user), base::acq_rel) == (kClosed | one(user));
+  }
+
+  enum class Close { by_caller, by_last_user, already };
+  [[nodiscard]] Close close() {
+    std::uint64_t before = word_.fetch_or(kClosed, base::acq_rel);
+    if ((before & kClosed) != 0) return Close::already;
+    return before == 0 ? Close::by_caller : Close::by_last_user;
+  }
+  void gone() { word_.fetch_or(kGone, base::release); }
+
+  // Hint for users inside: [readiness] orders it.
+  bool is_closed() const { return (word_.load(base::relaxed) & kClosed) != 0; }
+  bool is_gone() const { return (word_.load(base::acquire) & kGone) != 0; }
+
+  // Those inside are of a run() that has ended, and will never leave. No goroutine uses it now.
+  void forget_goroutines() {
+    word_.fetch_and(~((one(User::thread) - 1) & ~(kClosed | kGone)), base::relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t kClosed = 1, kGone = 2;
+  static constexpr std::uint64_t one(User user) { return static_cast<std::uint64_t>(user); }
+
+  base::Atomic<std::uint64_t> word_{0};  // atomic [closing]
+};
+
+}  // namespace magpie::io

@@ -1,0 +1,48 @@
+// deadline.h: until when a goroutine may wait for one direction of a descriptor. It can be moved while somebody waits.
+//
+// One timer, armed lazily: it is never later than the deadline, but may be earlier, for most deadlines are moved further away
+// (a connection's, with each request) long before they pass. When it fires too early it is armed again. So moving a
+// deadline away costs a store.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "timer/timer.h"
+
+namespace magpie::io {
+
+class Deadline : private timer::Timer {
+ public:
+  // `passed` is called when the deadline has passed, on a thread of the scheduler, inside the runtime; it returns the
+  // goroutine to run, or null.
+  using Passed = void* (*)(void* argument);
+  Deadline(Passed passed, void* argument)
+      : Timer(on_time, on_end), passed_(passed), argument_(argument) {}
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes whoever waits.
+  void set(std::int64_t deadline_ns);
+  // Relaxed: whoever waits is told by [readiness] that it moved.
+  bool has_passed() const;
+
+ private:
+  static void* on_time(Timer& timer);
+  static void on_end(Timer& timer);
+  void arm_locked(std::int64_t at_ns);
+
+  // fixed
+  const Passed passed_;
+  void* const argument_;
+
+  base::Atomic<std::int64_t> when_ns_{
+      timer::kNever};  // atomic: written under lock_, read by who waits
+  base::Lock lock_;
+  // guarded by lock_
+  std::int64_t armed_ns_ = timer::kNever;  // when on_time will look at the deadline again
+};
+
+}  // namespace magpie::io

@@ -1,0 +1,226 @@
+#include "io/descriptor.h"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include <magpie/runtime.h>
+#include <magpie/time.h>
+
+#include "base/clock.h"
+#include "sched/runtime.h"
+#include "sched/waiter.h"
+
+namespace magpie::io {
+
+using poll::Slot;
+using sched::Presence;
+using sched::Waiter;
+
+Descriptor::Descriptor(int fd, Kind kind)
+    : fd_(fd),
+      kind_(kind),
+      reader_(*this, &Slot::read, sched::WaitReason::io_read),
+      writer_(*this, &Slot::write, sched::WaitReason::io_write) {}
+
+Descriptor::~Descriptor() {
+  close();
+  // Those who were woken leave; users of a run() that has ended never will.
+  while (!closing_.is_gone()) {
+    bool anybody_left;
+    {
+      Presence here;
+      std::uint64_t generation = generation_.load(base::relaxed);
+      anybody_left = generation == 0 || generation == here.generation();
+    }
+    if (!anybody_left) {
+      if (kind_ != Kind::borrowed) ::close(fd_);
+      return;
+    }
+    magpie::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// ---- registration
+
+Slot* Descriptor::slot_of(const Presence& here) {
+  Slot* slot = slot_.load(base::acquire);
+  return slot != nullptr && generation_.load(base::relaxed) == here.generation() ? slot : nullptr;
+}
+
+Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
+  error = 0;
+  if (here.generation() == 0) return Registered::no_runtime;
+  if (slot_of(here) != nullptr) return Registered::already;
+  std::lock_guard hold(lock_);
+  if (slot_of(here) != nullptr) return Registered::already;
+  sched::Network::Attached attached = sched::runtime->network.attach(fd_);
+  error = attached.error;
+  generation_.store(here.generation(), base::relaxed);
+  slot_.store(attached.slot, base::release);
+  return Registered::now;
+}
+
+// A descriptor may outlive its run(). Goroutines that waited for it are gone, turns and all.
+Closing::User Descriptor::forget_earlier_run() {
+  Presence here;
+  Closing::User user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
+  std::uint64_t generation = generation_.load(base::acquire);
+  if (generation == 0 || generation == here.generation() || here.generation() == 0) return user;
+  std::lock_guard hold(lock_);
+  if (generation_.load(base::relaxed) != generation) return user;
+  closing_.forget_goroutines();
+  for (Side* side : {&reader_, &writer_}) {
+    new (&side->turn) Mutex;
+    side->drained = false;
+  }
+  slot_.store(nullptr, base::relaxed);
+  generation_.store(0, base::release);
+  return user;
+}
+
+void Descriptor::give_number_back() {
+  {
+    Presence here;
+    if (Slot* slot = slot_of(here)) sched::runtime->network.detach(fd_, slot);
+  }
+  if (kind_ != Kind::borrowed) ::close(fd_);
+  closing_.gone();
+}
+
+// ---- waking
+
+// The registration's lock: whoever registers after this looks again at what was said before it.
+void Descriptor::wake(Side& side) {
+  Presence here;
+  lock_.lock();
+  Slot* slot = slot_of(here);
+  lock_.unlock();
+  if (slot == nullptr) return;
+  if (auto* waiter = static_cast<Waiter*>((slot->*side.readiness).set())) waiter->wake();
+}
+
+void* Descriptor::Side::wake_waiter(void* side) {
+  auto& self = *static_cast<Side*>(side);
+  Presence here;
+  Descriptor& its = self.descriptor;
+  its.lock_.lock();
+  Slot* slot = its.slot_of(here);
+  its.lock_.unlock();
+  if (slot == nullptr) return nullptr;
+  auto* waiter = static_cast<Waiter*>((slot->*self.readiness).set());
+  return waiter == nullptr ? nullptr : waiter->wake_thread_or_take_goroutine();
+}
+
+void Descriptor::set_deadline(Side& side, std::int64_t when_ns) {
+  side.deadline.set(when_ns);
+  if (when_ns != timer::kNever && when_ns <= base::now_ns()) wake(side);
+}
+
+void Descriptor::close() {
+  switch (closing_.close()) {
+    case Closing::Close::already:
+      return;
+    case Closing::Close::by_caller:
+      return give_number_back();
+    case Closing::Close::by_last_user:
+      break;
+  }
+  wake(reader_);
+  wake(writer_);
+}
+
+// ---- turns
+
+namespace {
+
+[[noreturn]] void throw_error(std::errc error, const char* what) {
+  throw std::system_error(std::make_error_code(error), std::string("magpie: ") + what);
+}
+
+}  // namespace
+
+Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what)
+    : descriptor_(descriptor), side_(side), what_(what), user_(descriptor.forget_earlier_run()) {
+  if (!descriptor.closing_.enter(user_)) throw_error(std::errc::operation_canceled, what);
+  side.turn.lock();
+}
+
+Descriptor::Turn::~Turn() {
+  side_.turn.unlock();
+  if (descriptor_.closing_.leave(user_)) [[unlikely]]
+    descriptor_.give_number_back();
+}
+
+void Descriptor::Turn::fail(int error) const {
+  throw std::system_error(error, std::generic_category(), std::string("magpie: ") + what_);
+}
+
+// False: the last read left nothing behind and nothing has happened since: the attempt would be in vain.
+bool Descriptor::Turn::prepare() {
+  bool has_slot = false, happened = false, hung_up = false;
+  {
+    Presence here;
+    if (Slot* slot = descriptor_.slot_of(here)) {
+      has_slot = true;
+      happened = (slot->*side_.readiness).forget();
+      hung_up = slot->hung_up.load(base::relaxed);
+    }
+  }
+  if (descriptor_.is_closed()) throw_error(std::errc::operation_canceled, what_);
+  if (side_.deadline.has_passed()) throw_error(std::errc::timed_out, what_);
+  bool in_vain = has_slot && side_.drained && !happened && !hung_up;
+  if (!in_vain) side_.drained = false;
+  return !in_vain;
+}
+
+void Descriptor::Turn::note_result(std::size_t count, std::size_t wanted) {
+  side_.drained = descriptor_.kind_ == Kind::stream && count != 0 && count < wanted;
+}
+
+void Descriptor::Turn::wait() {
+  int error;
+  Registered registered = sleep_unless_new(error);
+  if (registered == Registered::no_runtime) {
+    throw std::logic_error(std::string("magpie: ") + what_ +
+                           ": no runtime runs; wait for descriptors inside magpie::run()");
+  }
+  if (error != 0) fail(error);
+}
+
+// After the registration the caller tries again before it sleeps: see Descriptor::wake().
+Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
+  struct Wait {
+    Presence here;
+    poll::Readiness* readiness = nullptr;
+    Waiter waiter;
+  } wait;
+  Registered registered = descriptor_.register_once(wait.here, error);
+  if (registered == Registered::already) {
+    wait.readiness = &(descriptor_.slot_of(wait.here)->*side_.readiness);
+    wait.waiter.wait(
+        side_.reason,
+        [](Waiter& waiter, void* argument) {
+          auto& self = *static_cast<Wait*>(argument);
+          bool is_thread = waiter.is_thread();
+          bool waits = self.readiness->begin_wait(&waiter);
+          // A goroutine may be gone now. A thread is here.
+          if (is_thread) {
+            if (waits) sched::runtime->network.is_awaited(*sched::runtime);
+            self.here.leave();
+          }
+          return waits;
+        },
+        &wait);
+  }
+  return registered;
+}
+
+void Descriptor::Turn::wait_until_ready() {
+  while (!prepare()) wait();
+}
+
+}  // namespace magpie::io

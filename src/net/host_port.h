@@ -1,0 +1,18 @@
+// host_port.h: "host:port" taken apart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace magpie::net {
+
+struct HostPort {
+  std::string host;  // without brackets; empty: every address
+  std::uint16_t port;
+};
+
+// Throws std::invalid_argument, with what is wrong.
+HostPort split_host_port(std::string_view text);
+
+}  // namespace magpie::net

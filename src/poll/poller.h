@@ -1,0 +1,48 @@
+// poller.h: the kernel's list of descriptors and the events that it has for us.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <span>
+
+#include "base/atomic.h"
+#include "poll/slot.h"
+
+namespace magpie::poll {
+
+class Poller {
+ public:
+  Poller() = default;
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // All return 0 or an error number.
+  [[nodiscard]] int open();
+  // Once for both directions, edge-triggered. A descriptor that is ready already has an event at once.
+  [[nodiscard]] int add(int fd, Tag tag);
+  void remove(int fd);
+
+  // Blocks until there are events, interrupt() was called, or the time (base::now_ns) has come; kAtOnce: does not block.
+  // Returns how many of `events` were filled, each with a Tag; none after an interruption.
+  static constexpr std::int64_t kAtOnce = 0;
+  std::size_t wait(std::span<epoll_event> events, std::int64_t until_ns);
+
+  // Whoever blocks in wait(), or is the next to do so, returns. From any thread.
+  void interrupt();
+
+ private:
+  static constexpr std::uint64_t kInterruption = ~std::uint64_t{0};
+
+  int wait_once(std::span<epoll_event> events, std::int64_t until_ns);
+
+  int epoll_ = -1;
+  int event_ = -1;
+  // atomic: whoever interrupts sets it, the one who drains clears it; acq_rel: one write for many interruptions
+  base::Atomic<bool> interrupted_{false};
+  base::Atomic<bool> coarse_{
+      false};  // atomic: relaxed; the kernel knows no time-outs below a millisecond
+};
+
+}  // namespace magpie::poll

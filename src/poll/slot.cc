@@ -1,0 +1,52 @@
+#include "poll/slot.h"
+
+#include <sys/mman.h>
+
+#include "base/os.h"
+
+namespace magpie::poll {
+
+SlotTable::~SlotTable() {
+  for (auto& chunk : chunks_) {
+    if (Slot* slots = chunk.load(base::relaxed)) munmap(slots, kChunk * sizeof(Slot));
+  }
+}
+
+Slot* SlotTable::take() {
+  std::lock_guard hold(lock_);
+  if (Slot* slot = free_) {
+    free_ = slot->next_free;
+    slot->read.reset();
+    slot->write.reset();
+    slot->hung_up.store(false, base::relaxed);
+    return slot;
+  }
+  std::uint32_t index = made_.load(base::relaxed);
+  if (index == kChunk * kMostChunks) return nullptr;
+  auto& chunk = chunks_[index / kChunk];
+  if (index % kChunk == 0) {
+    void* memory = base::os().map(nullptr, kChunk * sizeof(Slot), PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    chunk.store(static_cast<Slot*>(memory), base::release);
+  }
+  Slot* slot = new (chunk.load(base::relaxed) + index % kChunk) Slot;
+  slot->index = index;
+  made_.store(index + 1, base::release);
+  return slot;
+}
+
+void SlotTable::give(Slot* slot) {
+  slot->generation.store(slot->generation.load(base::relaxed) + 1, base::relaxed);
+  std::lock_guard hold(lock_);
+  slot->next_free = free_;
+  free_ = slot;
+}
+
+Slot* SlotTable::find(Tag tag) const {
+  if (tag.index >= made_.load(base::acquire)) return nullptr;
+  Slot& slot = at(tag.index);
+  return slot.generation.load(base::relaxed) == tag.generation ? &slot : nullptr;
+}
+
+}  // namespace magpie::poll

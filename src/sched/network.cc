@@ -1,0 +1,197 @@
+#include "sched/network.h"
+
+#include <mutex>
+#include <utility>
+
+#include "base/clock.h"
+#include "sched/bound.h"
+#include "sched/find_work.h"
+#include "sched/queues.h"
+#include "sched/runtime.h"
+#include "sched/waiter.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr std::size_t kBatch = 128;
+
+// While all Ps have enough to do.
+constexpr std::int64_t kOverdueNs = 100'000;
+// While they do not even come to look: sysmon's patience.
+constexpr std::int64_t kLongOverdueNs = 1'000'000;
+
+}  // namespace
+
+// Goroutines that became ready, in the order of their events.
+struct Network::Batch {
+  G* ready[2 * kBatch];  // a reader and a writer for each event
+  std::size_t count = 0;
+
+  void add(void* record) {
+    if (record == nullptr) return;
+    if (G* g = static_cast<Waiter*>(record)->wake_thread_or_take_goroutine()) ready[count++] = g;
+  }
+};
+
+Network::Attached Network::attach(int fd) {
+  {
+    std::lock_guard hold(lock_);
+    if (!open_) {
+      if (int error = poller_.open()) return {nullptr, error};
+      open_ = true;
+    }
+  }
+  poll::Slot* slot = slots_.take();
+  if (slot == nullptr) return {nullptr, ENOMEM};
+  if (int error = poller_.add(fd, poll::Tag::of(*slot))) {
+    slots_.give(slot);
+    return {nullptr, error};
+  }
+  attached_.fetch_add(1, base::relaxed);
+  return {slot, 0};
+}
+
+void Network::detach(int fd, poll::Slot* slot) {
+  attached_.fetch_sub(1, base::relaxed);
+  poller_.remove(fd);
+  slots_.give(slot);
+}
+
+void Network::is_awaited(Runtime& rt) {
+  if (role_.load(base::relaxed) != Role::sleeps) wake_searcher(rt, nullptr);
+}
+
+bool Network::take_role(Role role) {
+  Role expected = Role::nobody;
+  return role_.load(base::relaxed) == Role::nobody &&
+         role_.compare_exchange_strong(expected, role, base::acquire, base::relaxed);
+}
+
+void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
+  constexpr std::uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  if ((events & kEnd) != 0) slot.hung_up.store(true, base::relaxed);
+  if ((events & (EPOLLIN | kEnd)) != 0) batch.add(slot.read.set());
+  if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) batch.add(slot.write.set());
+}
+
+void Network::ask(Batch& batch, std::int64_t until_ns) {
+  epoll_event events[kBatch];
+  std::size_t count = poller_.wait(events, until_ns);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (poll::Slot* slot = slots_.find(poll::Tag::of(events[i].data.u64)))
+      deliver(*slot, events[i].events, batch);
+  }
+}
+
+G* Network::poll_now(Runtime& rt, M* m) {
+  if (!take_role(Role::asks)) return nullptr;
+  Batch batch;
+  ask(batch, poll::Poller::kAtOnce);
+  asked_ns_.store(base::now_ns(), base::relaxed);
+  leave_role();
+  m->p->counters.polls.increment();
+  if (batch.count == 0) return nullptr;
+  m->p->counters.polled.add(batch.count);
+  for (std::size_t i = 0; i < batch.count; ++i)
+    batch.ready[i]->move(GState::waiting, GState::runnable);
+  for (std::size_t i = 1; i < batch.count; ++i) put_last(rt, m, batch.ready[i]);
+  if (batch.count > 1) wake_searcher(rt, m);
+  return batch.ready[0];
+}
+
+G* Network::poll(Runtime& rt, M* m) { return in_use() ? poll_now(rt, m) : nullptr; }
+
+G* Network::poll_if_overdue(Runtime& rt, M* m) {
+  if (!in_use() || base::now_ns() - asked_ns_.load(base::relaxed) < kOverdueNs) return nullptr;
+  return poll_now(rt, m);
+}
+
+void Network::put_in_global(Runtime& rt, Batch& batch) {
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    batch.ready[i]->move(GState::waiting, GState::runnable);
+    rt.global.push_urgent(batch.ready[i]);
+  }
+}
+
+bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
+  if (!in_use() || !take_role(Role::sleeps)) return false;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (!m->listed) {  // it was handed a P
+      leave_role();
+      return false;
+    }
+    rt.idle.move_to_end_locked(m);
+    m->sleeps_in_poller = true;
+  }
+  Batch batch;
+  ask(batch, until_ns);
+  asked_ns_.store(base::now_ns(), base::relaxed);
+  leave_role();
+
+  P* p = nullptr;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (m->listed) {
+      m->sleeps_in_poller = false;
+      if (batch.count != 0 && !rt.world.stopping()) p = rt.idle.pop_p_locked();
+      if (p != nullptr) {
+        rt.idle.remove_locked(m);
+        rt.search.wake_counted();
+      }
+    }
+  }
+  if (p == nullptr) {
+    put_in_global(rt, batch);
+    if (batch.count != 0) {
+      wake_searcher(rt, nullptr);
+      rt.sysmon.look_soon();  // all Ps may be held, by loops
+    }
+    return true;
+  }
+  begin_with(rt, m, p);
+  p->counters.polls.increment();
+  p->counters.polled.add(batch.count);
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    batch.ready[i]->move(GState::waiting, GState::runnable);
+    put_last(rt, m, batch.ready[i]);
+  }
+  if (batch.count > 1) wake_searcher(rt, m);
+  return true;
+}
+
+std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
+  if (!in_use() || role_.load(base::relaxed) != Role::nobody) return kNever;
+  std::int64_t due = asked_ns_.load(base::relaxed) + kLongOverdueNs;
+  if (now_ns < due) return due;
+  bool all_held = rt.search.view().idle == 0;
+  if (all_held && take_role(Role::asks)) {
+    Batch batch;
+    ask(batch, poll::Poller::kAtOnce);
+    asked_ns_.store(now_ns, base::relaxed);
+    leave_role();
+    put_in_global(rt, batch);
+  }
+  // A P that is idle now, or went idle meanwhile: somebody else asks.
+  wake_searcher(rt, nullptr);
+  return now_ns + kLongOverdueNs;
+}
+
+bool Network::is_waited_for() const {
+  return slots_.any([](const poll::Slot& slot) {
+    return slot.read.somebody_waits() || slot.write.somebody_waits();
+  });
+}
+
+void Network::release_threads() {
+  slots_.any([](poll::Slot& slot) {
+    for (poll::Readiness* side : {&slot.read, &slot.write}) {
+      if (auto* waiter = static_cast<Waiter*>(side->set());
+          waiter != nullptr && waiter->is_thread())
+        waiter->wake();
+    }
+    return false;
+  });
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,91 @@
+// network.h: the poller in the scheduler: who asks it for events, and when.
+//
+//   an M that finds nothing in its own and the global queue          without blocking, before it steals
+//   every P, each time it looks at the global queue first            without blocking, if nobody asked lately
+//   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
+//                                                                    watch it keeps ([watch]); at the end of the list of
+//                                                                    sleeping threads, so that others are woken first
+//   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held
+//
+// One asks at a time (the role). Goroutines that became ready are run in the order of their events.
+//
+// No loss   Events wait in the kernel until somebody asks. While a P is held its holder asks when it has nothing to do, and
+//           if it never comes to that, sysmon does. When all Ps are idle the last M that went to sleep has found the role
+//           free, or taken by one that sleeps there; or by sysmon, which starts a searcher after it if a P is idle.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "poll/poller.h"
+#include "poll/slot.h"
+#include "sched/g.h"
+#include "sched/m.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+class Network {
+ public:
+  // ---- for whoever owns a descriptor; inside the runtime
+
+  struct Attached {
+    poll::Slot* slot;  // null: see error
+    int error;         // an error number
+  };
+  Attached attach(int fd);
+  void detach(int fd, poll::Slot* slot);
+
+  // A plain thread waits: somebody has to ask.
+  void is_awaited(Runtime& rt);
+
+  // ---- for the scheduler
+
+  // Whether there are descriptors at all. Relaxed: who attached one sees it, and others do in time.
+  bool in_use() const { return attached_.load(base::relaxed) != 0; }
+
+  // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
+  G* poll(Runtime& rt, M* m);
+  // The same if nobody has asked lately.
+  G* poll_if_overdue(Runtime& rt, M* m);
+
+  // By an M on the list of sleeping ones, in place of sleeping. False: it is not its turn, or it was handed a P.
+  // True: it has slept; afterwards it has a P, or is on the list, or was handed a P: see has_p and listed.
+  [[nodiscard]] bool sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns);
+
+  // Whoever sleeps in the poller looks at its wake_up.
+  void interrupt() { poller_.interrupt(); }
+
+  // By sysmon. Returns when to look again, kNever: no need to.
+  std::int64_t look_after(Runtime& rt, std::int64_t now_ns);
+
+  // A goroutine, or a thread, waits for a descriptor.
+  bool is_waited_for() const;
+
+  // The runtime ends, no M is left: plain threads that wait go on, and find that.
+  void release_threads();
+
+ private:
+  enum class Role : std::uint8_t { nobody, asks, sleeps };
+
+  struct Batch;
+
+  [[nodiscard]] bool take_role(Role role);
+  void leave_role() { role_.store(Role::nobody, base::release); }
+  void ask(Batch& batch, std::int64_t until_ns);
+  void deliver(poll::Slot& slot, std::uint32_t events, Batch& batch);
+  G* poll_now(Runtime& rt, M* m);
+  static void put_in_global(Runtime& rt, Batch& batch);
+
+  base::Lock lock_;  // guards the opening of the poller
+  bool open_ = false;
+  poll::Poller poller_;
+  poll::SlotTable slots_;
+  base::Atomic<int> attached_{0};           // atomic: relaxed, see in_use()
+  base::Atomic<Role> role_{Role::nobody};   // atomic: taken by acquire, left by release
+  base::Atomic<std::int64_t> asked_ns_{0};  // atomic: relaxed; when somebody asked last
+};
+
+}  // namespace magpie::sched
