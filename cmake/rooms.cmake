@@ -1,4 +1,5 @@
-# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them.
+# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them but
+# http, which is a library of its own: it needs Boost to be built, and is left out where that is not there.
 # A room that has no folder yet is passed over; one that has only headers becomes an INTERFACE target.
 
 set(magpie_rooms_file ${CMAKE_CURRENT_SOURCE_DIR}/tools/rooms.txt)
@@ -35,6 +36,11 @@ foreach(line IN LISTS magpie_room_lines)
     list(APPEND magpie_lower_rooms ${magpie_layer_rooms})
     set(magpie_layer_rooms "")
     set(magpie_layer ${layer})
+  endif()
+
+  if(room STREQUAL "http")
+    include(cmake/http.cmake)
+    continue()
   endif()
 
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.S)

@@ -180,7 +180,8 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
 }
 
 void Connection::send(std::string_view head, std::string_view body) {
-  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)), std::as_bytes(std::span(body))};
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)),
+                                              std::as_bytes(std::span(body))};
   send(std::span(parts).first(body.empty() ? 1 : 2));
 }
 
@@ -216,7 +217,8 @@ bool Connection::answer() {
   // The next request is here already: the answers may go together, unless somebody would wait for a slow handler.
   // A route earns that by being quick.
   const bool next_is_here = in.has_next();
-  const bool quick = route != nullptr && route->quick_runs.load(std::memory_order_relaxed) >= kQuickRuns;
+  const bool quick =
+      route != nullptr && route->quick_runs.load(std::memory_order_relaxed) >= kQuickRuns;
   if (!quick) out.flush_held();
   out.begin({.version = head.version,
              .head_only = in.method() == "HEAD",
@@ -227,8 +229,10 @@ bool Connection::answer() {
   if (began != 0) {
     const bool was_quick = detail::steady_now_ns() - began < kQuickNs;
     const int runs = route->quick_runs.load(std::memory_order_relaxed);
-    if (!was_quick) route->quick_runs.store(0, std::memory_order_relaxed);
-    else if (runs < kQuickRuns) route->quick_runs.store(runs + 1, std::memory_order_relaxed);
+    if (!was_quick)
+      route->quick_runs.store(0, std::memory_order_relaxed);
+    else if (runs < kQuickRuns)
+      route->quick_runs.store(runs + 1, std::memory_order_relaxed);
   }
   if (broken_ || !out.keep_alive()) return false;
   if (in.body_is_read()) return true;
@@ -271,7 +275,8 @@ void Connection::answer_error(std::exception_ptr error) {
       } catch (...) {  // has nobody to go to
       }
     } else {
-      std::string line = "magpie: http: " + exchange_->request.method() + " " + exchange_->request.target() + ": " + text + "\n";
+      std::string line = "magpie: http: " + exchange_->request.method() + " " +
+                         exchange_->request.target() + ": " + text + "\n";
       std::fputs(line.c_str(), stderr);
     }
     text.clear();

@@ -13,7 +13,8 @@ class Connection;
 
 class Exchange {
  public:
-  explicit Exchange(Connection& connection) : connection_(&connection), in(connection), out(connection) {}
+  explicit Exchange(Connection& connection)
+      : connection_(&connection), in(connection), out(connection) {}
   // Exchanges are used by one connection after the other.
   void attach(Connection& connection) {
     connection_ = &connection;

@@ -1,6 +1,7 @@
 #include <magpie/http/middleware.h>
 
 #include <atomic>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <ostream>
@@ -24,7 +25,8 @@ Middleware limit_concurrency(std::size_t requests) {
       struct Place {
         std::atomic<std::size_t>& count;
         // relaxed: only the number counts
-        explicit Place(std::atomic<std::size_t>& all) : count(all), before(all.fetch_add(1, std::memory_order_relaxed)) {}
+        explicit Place(std::atomic<std::size_t>& all)
+            : count(all), before(all.fetch_add(1, std::memory_order_relaxed)) {}
         ~Place() { count.fetch_sub(1, std::memory_order_relaxed); }
         std::size_t before;
       } place(*inside);
@@ -46,7 +48,9 @@ void time_is_up(Exchange& exchange, const Context& context) {
     if (exchange.out.claim_for_timer()) {
       std::string answer = "HTTP/1.1 503 Service Unavailable\r\n";
       append_date(answer.append("Date: "), static_cast<long long>(std::time(nullptr)));
-      answer += "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 20\r\nConnection: close\r\n\r\n";
+      answer +=
+          "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 20\r\nConnection: "
+          "close\r\n\r\n";
       if (exchange.in.method() != "HEAD") answer += "Service Unavailable\n";
       stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       stream.write(answer);
@@ -97,14 +101,15 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
 namespace {
 
 std::string log_line(const Request& request, const Response& response, long long microseconds) {
-  std::string line = request.remote_address();
-  line.resize(std::min(line.rfind(':'), line.size()));
-  if (line.empty()) line = "-";
+  const std::string address = request.remote_address();
+  std::string line(address.empty() ? std::string_view("-")
+                                   : std::string_view(address).substr(0, address.rfind(':')));
   std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   char date[40];
-  std::size_t date_size = std::strftime(date, sizeof date, " - - [%d/%b/%Y:%H:%M:%S +0000] \"", &parts);
+  std::size_t date_size =
+      std::strftime(date, sizeof date, " - - [%d/%b/%Y:%H:%M:%S +0000] \"", &parts);
   line.append(date, date_size).append(request.method()).append(" ");
   for (char c : request.target()) line += c == '"' || c == '\\' ? '_' : c;  // nobody forges a line
   line.append(request.version() == 10 ? " HTTP/1.0\" " : " HTTP/1.1\" ");
@@ -123,7 +128,8 @@ Middleware access_log(std::function<void(std::string_view)> write_line) {
       const auto began = std::chrono::steady_clock::now();
       auto log = [&] {
         auto took = std::chrono::steady_clock::now() - began;
-        (*write)(log_line(request, response, std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+        (*write)(log_line(request, response,
+                          std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
       };
       try {
         next(request, response);

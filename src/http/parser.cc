@@ -24,7 +24,8 @@ constexpr std::size_t kMaxChunkExtension = 256;
 std::string_view view(Text text) { return {text.data(), text.size()}; }
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Beast says "bad version" for both a version it does not know and something that is none.
@@ -43,8 +44,8 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
  public:
   explicit Sink(Parser& parser) : parser_(parser) {
     this->eager(false);
-    this->header_limit(static_cast<std::uint32_t>(
-        std::min<std::size_t>(parser.limits_.bytes, 1u << 30)));
+    this->header_limit(
+        static_cast<std::uint32_t>(std::min<std::size_t>(parser.limits_.bytes, 1u << 30)));
     // Lengths are checked by the owner. "No limit" would be none at all, but Beast compares that wrongly.
     this->body_limit(~std::uint64_t{0});
     if (parser.kind_ == Kind::response_to_head) this->skip(true);
@@ -88,7 +89,8 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
     if (this->is_header_done()) return;  // of the trailer, which nobody asked for
     Head& head = parser_.head_;
     // A folded line was put together elsewhere, or begins after a line end.
-    if (!in_buffer(value) || std::find(name_text.end(), value.data(), '\r') != value.data()) return refuse(400, error);
+    if (!in_buffer(value) || std::find(name_text.end(), value.data(), '\r') != value.data())
+      return refuse(400, error);
     if (head.fields.size() >= parser_.limits_.fields) return refuse(431, error);
     head.fields.push_back({slice(name_text), slice(value)});
     switch (name) {
@@ -103,7 +105,8 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
         if (head.version < 11) refuse(400, error);
         break;
       case beast::field::expect:
-        (same_name(view(value), "100-continue") ? head.expects_continue : head.other_expectation) = true;
+        (same_name(view(value), "100-continue") ? head.expects_continue : head.other_expectation) =
+            true;
         break;
       default:
         break;
@@ -177,18 +180,21 @@ Parser::Progress Parser::parse_head_as(std::string_view buffer) {
     std::string_view rest = parser.buffer.substr(used_);
     used_ += parser.put({rest.data(), rest.size()}, error);
     if (error == beast::error::need_more || error == beast::error::header_limit) {
-      if (error == beast::error::need_more && all && buffer.size() < limits_.bytes) return Progress::need_more;
+      if (error == beast::error::need_more && all && buffer.size() < limits_.bytes)
+        return Progress::need_more;
       return refuse(is_request && !parser.line_done ? 414 : 431);
     }
     if (!error) continue;
     if (refusal_ != 0) return Progress::refused;
-    return refuse(is_request && error == beast::error::bad_version && names_a_version(rest) ? 505 : 400);
+    return refuse(is_request && error == beast::error::bad_version && names_a_version(rest) ? 505
+                                                                                            : 400);
   }
   head_.keep_alive = parser.keep_alive();
   head_.chunked = parser.chunked();
   if (auto length = parser.content_length()) head_.content_length = *length;
   head_.has_body = !parser.is_done();
-  if (is_request && (head_.version == 11 ? parser.hosts != 1 : parser.hosts > 1)) return refuse(400);
+  if (is_request && (head_.version == 11 ? parser.hosts != 1 : parser.hosts > 1))
+    return refuse(400);
   return Progress::complete;
 }
 
@@ -205,7 +211,8 @@ Parser::Decoded Parser::decode_as(std::string_view in, std::span<char> out) {
   ErrorCode error;
   while (!parser.is_done()) {
     std::string_view rest = in.substr(taken);
-    if (rest.empty() || parser.given == out.size()) return {Progress::need_more, taken, parser.given};
+    if (rest.empty() || parser.given == out.size())
+      return {Progress::need_more, taken, parser.given};
     taken += parser.put({rest.data(), rest.size()}, error);
     if (error == beast::error::need_more) return {Progress::need_more, taken, parser.given};
     if (error) return {refuse(400), taken, parser.given};

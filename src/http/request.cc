@@ -21,12 +21,15 @@ bool Request::has_query(std::string_view name) const { return exchange_.in.query
 const std::string& Request::header(std::string_view name) const {
   return text_or_none(exchange_.in.field(name));
 }
-bool Request::has_header(std::string_view name) const { return exchange_.in.field(name) != nullptr; }
+bool Request::has_header(std::string_view name) const {
+  return exchange_.in.field(name) != nullptr;
+}
 
 Headers Request::headers() const {
   Headers all;
   const char* message = exchange_.in.input.message();
-  for (const Head::Field& field : exchange_.in.head().fields) all.add(field.name.of(message), field.value.of(message));
+  for (const Head::Field& field : exchange_.in.head().fields)
+    all.add(field.name.of(message), field.value.of(message));
   return all;
 }
 

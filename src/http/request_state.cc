@@ -16,7 +16,8 @@ namespace {
 const std::string kNone;
 
 // The methods that there are, so that no text is made for them.
-const std::string kMethods[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"};
+const std::string kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",    "DELETE",
+                                "PATCH", "OPTIONS", "TRACE", "CONNECT"};
 
 }  // namespace
 
@@ -68,7 +69,8 @@ bool RequestState::route(const Router& router) {
     path_ = path;
     return path == "*" && name == "OPTIONS";  // matches nothing
   }
-  if (!append_decoded(path_, path, Plus::stays) || path_.find('\0') != std::string::npos) return false;
+  if (!append_decoded(path_, path, Plus::stays) || path_.find('\0') != std::string::npos)
+    return false;
   // Decoded one by one: an escaped slash belongs to its segment.
   const bool escaped = path_.size() != path.size();
   segment_texts_.clear();

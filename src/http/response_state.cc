@@ -34,7 +34,8 @@ void ResponseState::need_open(const char* what) const {
 void ResponseState::set_status(int code) {
   need_open("status");
   if (code < 200 || code > 999)
-    throw std::invalid_argument("magpie: Response::status(" + std::to_string(code) + "): 200 to 999");
+    throw std::invalid_argument("magpie: Response::status(" + std::to_string(code) +
+                                "): 200 to 999");
   status_ = code;
 }
 
@@ -42,7 +43,8 @@ void ResponseState::remove_field(std::string_view name) {
   for (std::size_t at = 0; at < fields_.size();) {
     std::size_t end = fields_.find('\n', at) + 1;
     std::string_view line = std::string_view(fields_).substr(at, end - at);
-    if (line.size() > name.size() && line[name.size()] == ':' && same_name(line.substr(0, name.size()), name)) {
+    if (line.size() > name.size() && line[name.size()] == ':' &&
+        same_name(line.substr(0, name.size()), name)) {
       fields_.erase(at, end - at);
     } else {
       at = end;
@@ -59,9 +61,11 @@ void ResponseState::set_field(std::string_view name, std::string_view value) {
 void ResponseState::add_field(std::string_view name, std::string_view value) {
   need_open("header");
   if (!is_field_name(name) || !is_field_value(value))
-    throw std::invalid_argument("magpie: Response::header(): bytes that may not stand in \"" + std::string(name) + "\"");
+    throw std::invalid_argument("magpie: Response::header(): bytes that may not stand in \"" +
+                                std::string(name) + "\"");
   if (same_name(name, "Transfer-Encoding"))
-    throw std::invalid_argument("magpie: Response::header(): Transfer-Encoding is set by the server");
+    throw std::invalid_argument(
+        "magpie: Response::header(): Transfer-Encoding is set by the server");
   if (same_name(name, "Content-Length")) {
     std::uint64_t length = 0;
     auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
@@ -84,8 +88,10 @@ void ResponseState::claim() {
   if (!timed_) return;
   Turn now = Turn::nobody;
   // acq_rel: whoever loses sees what the other had done before.
-  if (!turn_.compare_exchange_strong(now, Turn::handler, std::memory_order_acq_rel) && now == Turn::timer)
-    throw std::system_error(std::make_error_code(std::errc::timed_out), "magpie: the request's time is up");
+  if (!turn_.compare_exchange_strong(now, Turn::handler, std::memory_order_acq_rel) &&
+      now == Turn::timer)
+    throw std::system_error(std::make_error_code(std::errc::timed_out),
+                            "magpie: the request's time is up");
 }
 
 bool ResponseState::claim_for_timer() {
@@ -142,7 +148,8 @@ void ResponseState::put_out(std::string_view body) {
 }
 
 void ResponseState::send(std::string_view body) {
-  if (stage_ != Stage::open) throw std::logic_error("magpie: Response::send() after something was sent");
+  if (stage_ != Stage::open)
+    throw std::logic_error("magpie: Response::send() after something was sent");
   if (!pending_.empty()) throw std::logic_error("magpie: Response::send() after write()");
   claim();
   stage_ = Stage::done;

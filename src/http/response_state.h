@@ -26,9 +26,9 @@ class ResponseState {
 
   struct Terms {
     int version;
-    bool head_only;    // the answer to HEAD
-    bool keep_alive;   // the peer would like that
-    bool hold_back;    // may wait for the next response
+    bool head_only;   // the answer to HEAD
+    bool keep_alive;  // the peer would like that
+    bool hold_back;   // may wait for the next response
   };
   // ---- for the connection
 

@@ -16,13 +16,15 @@ namespace {
 
 bool is_identifier(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
   });
 }
 
 }  // namespace
 
-void Router::add(std::string_view pattern, Handler handler, std::optional<std::uint64_t> max_body_bytes) {
+void Router::add(std::string_view pattern, Handler handler,
+                 std::optional<std::uint64_t> max_body_bytes) {
   auto route = std::make_unique<Route>();
   route->pattern = pattern;
   route->max_body_bytes = max_body_bytes;
@@ -68,13 +70,14 @@ void Router::add(std::string_view pattern, Handler handler, std::optional<std::u
   }
   if (ends == nullptr) ends = &node->routes;
   for (const auto& other : *ends) {
-    if (other->method == route->method) refuse(pattern, ("means the same as \"" + other->pattern + "\"").c_str());
+    if (other->method == route->method)
+      refuse(pattern, ("means the same as \"" + other->pattern + "\"").c_str());
   }
   ends->push_back(std::move(route));
 }
 
-const Route* Router::of_method(const std::vector<std::unique_ptr<Route>>& routes, std::string_view method,
-                               Match& match) {
+const Route* Router::of_method(const std::vector<std::unique_ptr<Route>>& routes,
+                               std::string_view method, Match& match) {
   const Route* any = nullptr;
   const Route* get = nullptr;
   for (const auto& route : routes) {
@@ -93,17 +96,20 @@ const Route* Router::of_method(const std::vector<std::unique_ptr<Route>>& routes
   return nullptr;
 }
 
-const Route* Router::find(const Node& node, std::string_view method, const std::vector<std::string_view>& segments,
-                          std::size_t at, Values& values, Match& match) {
+const Route* Router::find(const Node& node, std::string_view method,
+                          const std::vector<std::string_view>& segments, std::size_t at,
+                          Values& values, Match& match) {
   if (at == segments.size()) {
     if (const Route* route = of_method(node.routes, method, match)) return route;
   } else {
     if (auto child = node.literal.find(segments[at]); child != node.literal.end()) {
-      if (const Route* route = find(*child->second, method, segments, at + 1, values, match)) return route;
+      if (const Route* route = find(*child->second, method, segments, at + 1, values, match))
+        return route;
     }
     if (node.parameter && !segments[at].empty()) {
       values.segments.push_back(static_cast<std::uint32_t>(at));
-      if (const Route* route = find(*node.parameter, method, segments, at + 1, values, match)) return route;
+      if (const Route* route = find(*node.parameter, method, segments, at + 1, values, match))
+        return route;
       values.segments.pop_back();
     }
   }

@@ -57,9 +57,11 @@ class Router {
     std::vector<std::unique_ptr<Route>> rest_routes;  // that end here in {rest...}
   };
 
-  static const Route* of_method(const std::vector<std::unique_ptr<Route>>& routes, std::string_view method, Match& match);
-  static const Route* find(const Node& node, std::string_view method, const std::vector<std::string_view>& segments,
-                           std::size_t at, Values& values, Match& match);
+  static const Route* of_method(const std::vector<std::unique_ptr<Route>>& routes,
+                                std::string_view method, Match& match);
+  static const Route* find(const Node& node, std::string_view method,
+                           const std::vector<std::string_view>& segments, std::size_t at,
+                           Values& values, Match& match);
 
   Node root_;
 };

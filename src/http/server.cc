@@ -18,7 +18,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-std::int64_t ns_or_never(nanoseconds time) { return time.count() <= 0 ? detail::kNoDeadline : time.count(); }
+std::int64_t ns_or_never(nanoseconds time) {
+  return time.count() <= 0 ? detail::kNoDeadline : time.count();
+}
 
 PhaseTimes times_of(const ServerOptions& options) {
   PhaseTimes times{};
@@ -42,7 +44,9 @@ nanoseconds look_every(const PhaseTimes& times) {
 class TcpAcceptor final : public Acceptor {
  public:
   explicit TcpAcceptor(net::TcpListener listener) : listener_(std::move(listener)) {}
-  std::unique_ptr<net::Stream> accept() override { return std::make_unique<net::TcpConn>(listener_.accept()); }
+  std::unique_ptr<net::Stream> accept() override {
+    return std::make_unique<net::TcpConn>(listener_.accept());
+  }
   void close() noexcept override { listener_.close(); }
   net::Address local_address() const override { return listener_.local_address(); }
 
@@ -74,7 +78,8 @@ ServerCore::ServerCore(ServerOptions options)
 
 void ServerCore::need_setup(const char* what) const {
   std::lock_guard hold(mutex_);
-  if (started_) throw std::logic_error(std::string("magpie: Server::") + what + "() after it began to serve");
+  if (started_)
+    throw std::logic_error(std::string("magpie: Server::") + what + "() after it began to serve");
 }
 
 void ServerCore::add_route(std::string_view pattern, Handler handler, const RouteOptions& options) {
@@ -103,7 +108,8 @@ void ServerCore::start() {
   std::lock_guard hold(mutex_);
   if (std::exchange(started_, true)) return;
   handler_ = dispatch;
-  for (auto one = middlewares_.rbegin(); one != middlewares_.rend(); ++one) handler_ = (*one)(std::move(handler_));
+  for (auto one = middlewares_.rbegin(); one != middlewares_.rend(); ++one)
+    handler_ = (*one)(std::move(handler_));
 }
 
 void ServerCore::serve() {
@@ -111,7 +117,8 @@ void ServerCore::serve() {
   {
     std::lock_guard hold(mutex_);
     if (acceptors_.empty()) throw std::logic_error("magpie: Server::serve() without listen()");
-    if (std::exchange(serving_, true)) throw std::logic_error("magpie: Server::serve() was called before");
+    if (std::exchange(serving_, true))
+      throw std::logic_error("magpie: Server::serve() was called before");
     if (!shut_down_) {
       for (auto& acceptor : acceptors_) {
         ++accepting_;
@@ -124,7 +131,8 @@ void ServerCore::serve() {
 }
 
 void ServerCore::accept_all(Acceptor& acceptor) {
-  constexpr auto kFirstPause = std::chrono::milliseconds(5), kLongestPause = std::chrono::milliseconds(500);
+  constexpr auto kFirstPause = std::chrono::milliseconds(5),
+                 kLongestPause = std::chrono::milliseconds(500);
   auto pause = kFirstPause;
   const std::size_t room = static_cast<std::size_t>(std::max(options_.max_connections / 64, 1));
   for (;;) {
@@ -224,7 +232,9 @@ void Server::handle(std::string_view pattern, Handler handler, RouteOptions opti
   core_->add_route(pattern, std::move(handler), options);
 }
 void Server::use(Middleware middleware) { core_->add_middleware(std::move(middleware)); }
-void Server::listen(std::string_view host_and_port) { listen(net::TcpListener::bind(host_and_port)); }
+void Server::listen(std::string_view host_and_port) {
+  listen(net::TcpListener::bind(host_and_port));
+}
 void Server::listen(net::TcpListener listener) {
   core_->add_acceptor(std::make_unique<TcpAcceptor>(std::move(listener)));
 }

@@ -80,9 +80,9 @@ void append_date(std::string& to, long long unix_seconds) {
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   char text[64];
-  int size = std::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT", kDays[parts.tm_wday],
-                           parts.tm_mday, kMonths[parts.tm_mon], parts.tm_year + 1900, parts.tm_hour,
-                           parts.tm_min, parts.tm_sec);
+  int size = std::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                           kDays[parts.tm_wday], parts.tm_mday, kMonths[parts.tm_mon],
+                           parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
   to.append(text, static_cast<std::size_t>(size));
 }
 

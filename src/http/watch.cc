@@ -125,8 +125,9 @@ void Watchman::cut_off() {
 
 bool Watchman::wait_until_empty(detail::DeadlineNs deadline) {
   std::unique_lock hold(mutex_);
-  return changed_.wait_until(hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)),
-                             [this] { return count_ == 0 && !walks_; });
+  return changed_.wait_until(
+      hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)),
+      [this] { return count_ == 0 && !walks_; });
 }
 
 }  // namespace magpie::http

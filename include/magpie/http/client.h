@@ -25,13 +25,13 @@ class ClientCore;   // src/http/client_core.h
 class ClientReply;  // src/http/client_reply.h
 
 struct ClientOptions {
-  std::chrono::milliseconds timeout{30'000};         // for all of a request, redirects and body included
+  std::chrono::milliseconds timeout{30'000};  // for all of a request, redirects and body included
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{50'000};    // kept connections are closed after this time
-  std::size_t max_idle_per_host = 64;                // more are closed after their reply
-  int max_redirects = 10;                            // 0: a redirect is a reply like others
+  std::chrono::milliseconds idle_timeout{50'000};  // kept connections are closed after this time
+  std::size_t max_idle_per_host = 64;              // more are closed after their reply
+  int max_redirects = 10;                          // 0: a redirect is a reply like others
   std::size_t max_header_bytes = 64 * 1024;
-  std::uint64_t max_body_bytes = 64 << 20;           // of a Reply; ReplyStream has no limit
+  std::uint64_t max_body_bytes = 64 << 20;  // of a Reply; ReplyStream has no limit
 };
 
 struct Reply {

@@ -30,10 +30,10 @@ class ServerCore;  // src/http/server_core.h
 
 // The defaults are for the open internet.
 struct ServerOptions {
-  std::size_t max_header_bytes = 16 * 1024;     // request line and fields; more: 414 or 431
-  std::size_t max_header_fields = 100;          // more: 431
-  std::uint64_t max_body_bytes = 8 << 20;       // more: 413
-  int max_connections = 16'384;                 // at the limit, nobody is accepted until one ends
+  std::size_t max_header_bytes = 16 * 1024;  // request line and fields; more: 414 or 431
+  std::size_t max_header_fields = 100;       // more: 431
+  std::uint64_t max_body_bytes = 8 << 20;    // more: 413
+  int max_connections = 16'384;              // at the limit, nobody is accepted until one ends
   std::chrono::milliseconds header_timeout{10'000};  // for a whole header, from its first byte: 408
   std::chrono::milliseconds idle_timeout{60'000};    // between requests
   std::chrono::milliseconds body_timeout{30'000};    // for each 4 KiB of a body: 408
