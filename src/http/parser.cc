@@ -28,13 +28,13 @@ bool all_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Beast says "bad version" for both a version it does not know and something that is none.
-bool names_a_version(std::string_view line) {
-  line = line.substr(0, line.find('\r'));
+// Beast says "bad version" for a version it does not know, and for a line that does not end as it should.
+bool names_another_version(std::string_view line) {
+  line = line.substr(0, line.find_first_of("\r\n"));
   if (line.size() < 8) return false;
   std::string_view end = line.substr(line.size() - 8);
   return end.starts_with("HTTP/") && all_digits(end.substr(5, 1)) && end[6] == '.' &&
-         all_digits(end.substr(7, 1));
+         all_digits(end.substr(7, 1)) && end != "HTTP/1.0" && end != "HTTP/1.1";
 }
 
 }  // namespace
@@ -182,12 +182,15 @@ Parser::Progress Parser::parse_head_as(std::string_view buffer) {
     if (error == beast::error::need_more || error == beast::error::header_limit) {
       if (error == beast::error::need_more && all && buffer.size() < limits_.bytes)
         return Progress::need_more;
-      return refuse(is_request && !parser.line_done ? 414 : 431);
+      const bool in_line =
+          !parser.line_done && parser.buffer.find("\r\n") == std::string_view::npos;
+      return refuse(is_request && in_line ? 414 : 431);
     }
     if (!error) continue;
     if (refusal_ != 0) return Progress::refused;
-    return refuse(is_request && error == beast::error::bad_version && names_a_version(rest) ? 505
-                                                                                            : 400);
+    return refuse(is_request && error == beast::error::bad_version && names_another_version(rest)
+                      ? 505
+                      : 400);
   }
   head_.keep_alive = parser.keep_alive();
   head_.chunked = parser.chunked();

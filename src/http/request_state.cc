@@ -22,10 +22,19 @@ const std::string kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",    "DELETE",
 }  // namespace
 
 void RequestState::begin(const HeadLimits& limits) {
-  // A line end before the request is left over from a client that ends bodies with one.
-  if (input.bytes().starts_with("\r\n")) input.drop(2);
+  may_skip_line_ = true;
   parser_.begin(Parser::Kind::request, limits);
   body_ = Body::none_yet;
+}
+
+Parser::Progress RequestState::parse() {
+  // A line end before the request is left over from a client that ends bodies with one.
+  if (may_skip_line_ && input.size() > 0) {
+    if (input.bytes() == "\r") return Parser::Progress::need_more;
+    may_skip_line_ = false;
+    if (input.bytes().starts_with("\r\n")) input.drop(2);
+  }
+  return parser_.parse_head(input.bytes());
 }
 
 std::string& RequestState::new_text() {

@@ -33,7 +33,7 @@ class RequestState {
   // Before the first byte of a head is looked at.
   void begin(const HeadLimits& limits);
   // Parses what has come.
-  Parser::Progress parse() { return parser_.parse_head(input.bytes()); }
+  Parser::Progress parse();
   int refusal() const { return parser_.refusal(); }
   const Head& head() const { return parser_.head(); }
 
@@ -86,6 +86,7 @@ class RequestState {
 
   Connection* connection_;
   Parser parser_;
+  bool may_skip_line_ = false;
 
   std::deque<std::string> texts_;
   std::size_t texts_used_ = 0;

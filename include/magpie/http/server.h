@@ -41,11 +41,11 @@ struct ServerOptions {
   std::chrono::milliseconds rest_after{1'000};       // an idle connection gives its buffers back
   // Called in the handler's goroutine with what a handler threw, but for StatusError and failures of its connection.
   // Empty: a line on stderr.
-  std::function<void(const Request&, std::exception_ptr)> on_error;
+  std::function<void(const Request&, std::exception_ptr)> on_error = {};
 };
 
 struct RouteOptions {
-  std::optional<std::uint64_t> max_body_bytes;  // instead of the server's
+  std::optional<std::uint64_t> max_body_bytes = {};  // instead of the server's
 };
 
 class Server {
