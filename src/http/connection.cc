@@ -58,7 +58,7 @@ void Connection::serve() {
     if (!answer()) {
       if (broken_) return;
       exchange_->out.flush_held();
-      linger();
+      if (!exchange_->in.body_is_read() || exchange_->in.has_next()) linger();
       return;
     }
     exchange_->in.finish();

@@ -133,12 +133,14 @@ void ServerCore::serve() {
 void ServerCore::accept_all(Acceptor& acceptor) {
   constexpr auto kFirstPause = std::chrono::milliseconds(5),
                  kLongestPause = std::chrono::milliseconds(500);
+  constexpr auto kFullPause = std::chrono::milliseconds(20);
   auto pause = kFirstPause;
   const std::size_t room = static_cast<std::size_t>(std::max(options_.max_connections / 64, 1));
   for (;;) {
-    if (!free_connections_.try_acquire()) {
+    // Full: idle connections have to make room, also those that become idle later.
+    while (!free_connections_.try_acquire()) {
       watchman_->end_idle(room);
-      free_connections_.acquire();
+      if (free_connections_.try_acquire_for(kFullPause)) break;
     }
     if (watchman_->draining()) break;
     try {
