@@ -10,6 +10,7 @@
 
 #include "http/server_core.h"
 #include "http/text.h"
+#include "sched/trim_stack.h"
 
 namespace magpie::http {
 
@@ -118,6 +119,7 @@ bool Connection::receive_more() {
 bool Connection::rest() {
   if (watched_.has_to_end()) return false;
   core_.give_exchange(std::move(exchange_));
+  sched::trim_stack();  // a handler may have been deep
   watched_.enter(Phase::resting);
   char byte = 0;
   std::size_t n = 0;

@@ -19,7 +19,14 @@ class Input {
  public:
   static constexpr std::size_t kFirstCapacity = 4096;
 
-  const char* message() const { return data_.get() + begin_; }
+  Input() = default;
+  // Begins in memory of the owner, who keeps it.
+  explicit Input(std::span<char> first)
+      : first_(first), data_(first.data()), capacity_(first.size()) {}
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const char* message() const { return data_ + begin_; }
   // From the beginning of the message, or from an offset in it.
   std::string_view bytes(std::size_t from = 0) const {
     return {message() + from, end_ - begin_ - from};
@@ -33,7 +40,7 @@ class Input {
   }
   // Takes bytes out behind an offset.
   void erase(std::size_t from, std::size_t n) {
-    char* at = data_.get() + begin_ + from;
+    char* at = data_ + begin_ + from;
     if (begin_ + from + n < end_) std::memmove(at, at + n, end_ - begin_ - from - n);
     end_ -= n;
   }
@@ -42,35 +49,39 @@ class Input {
   // Room for more bytes, at least `least`, to be followed by filled(). Moves the message. Throws std::bad_alloc.
   std::span<char> room(std::size_t least) {
     if (capacity_ - end_ < least) make_room(least);
-    return {data_.get() + end_, capacity_ - end_};
+    return {data_ + end_, capacity_ - end_};
   }
   void filled(std::size_t n) { end_ += n; }
 
   std::size_t capacity() const { return capacity_; }
-  // Gives a large buffer back that is not needed any more. Only when it is empty.
-  void shrink(std::size_t at_most) {
-    if (capacity_ <= at_most) return;
-    data_.reset();
-    capacity_ = begin_ = end_ = 0;
+  // Gives a buffer back that has grown. Only when it is empty.
+  void shrink() {
+    larger_.reset();
+    data_ = first_.data();
+    capacity_ = first_.size();
+    begin_ = end_ = 0;
   }
 
  private:
   void make_room(std::size_t least) {
     std::size_t n = size();
     if (capacity_ - n >= least) {
-      std::memmove(data_.get(), data_.get() + begin_, n);
+      std::memmove(data_, data_ + begin_, n);
     } else {
       std::size_t capacity = std::max({kFirstCapacity, capacity_ * 2, n + least});
       auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-      if (n > 0) std::memcpy(larger.get(), data_.get() + begin_, n);
-      data_ = std::move(larger);
+      if (n > 0) std::memcpy(larger.get(), data_ + begin_, n);
+      larger_ = std::move(larger);
+      data_ = larger_.get();
       capacity_ = capacity;
     }
     begin_ = 0;
     end_ = n;
   }
 
-  std::unique_ptr<char[]> data_;
+  std::span<char> first_;
+  std::unique_ptr<char[]> larger_;
+  char* data_ = nullptr;
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

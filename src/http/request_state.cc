@@ -38,8 +38,8 @@ Parser::Progress RequestState::parse() {
 }
 
 std::string& RequestState::new_text() {
-  if (texts_used_ == texts_.size()) texts_.emplace_back();
-  std::string& text = texts_[texts_used_++];
+  if (texts_used_ == texts_.size()) texts_.push_back(std::make_unique<std::string>());
+  std::string& text = *texts_[texts_used_++];
   text.clear();
   return text;
 }
@@ -171,11 +171,19 @@ const Context& RequestState::context() {
   return *context_;
 }
 
+void RequestState::forget() {
+  input.clear();
+  input.shrink();
+  body_at_ = 0;
+  context_.reset();
+  if (whole_.capacity() > 4096) whole_ = {};
+}
+
 void RequestState::finish() {
   input.drop(body_at_);
   body_at_ = 0;
   if (whole_.capacity() > 64 * 1024) whole_ = {};
-  if (input.size() == 0) input.shrink(64 * 1024);
+  if (input.size() == 0 && input.capacity() > 64 * 1024) input.shrink();
 }
 
 }  // namespace magpie::http

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,7 +25,8 @@ class Connection;
 
 class RequestState {
  public:
-  explicit RequestState(Connection& connection) : connection_(&connection) {}
+  RequestState(Connection& connection, std::span<char> first_input)
+      : input(first_input), connection_(&connection) {}
   void attach(Connection& connection) { connection_ = &connection; }
 
   // ---- for the connection
@@ -52,6 +53,8 @@ class RequestState {
   bool has_next() const { return body_is_read() && input.size() > body_at_; }
   // Forgets the request. Its body has been read.
   void finish();
+  // Forgets everything, and gives back what has grown.
+  void forget();
 
   Input input;
 
@@ -88,7 +91,7 @@ class RequestState {
   Parser parser_;
   bool may_skip_line_ = false;
 
-  std::deque<std::string> texts_;
+  std::vector<std::unique_ptr<std::string>> texts_;
   std::size_t texts_used_ = 0;
 
   const std::string* method_ = nullptr;

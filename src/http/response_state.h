@@ -83,6 +83,7 @@ class ResponseState {
 
   static constexpr std::size_t kWriteBuffer = 8 * 1024;
   static constexpr std::size_t kHoldAtMost = 16 * 1024;
+  static constexpr std::size_t kJoinAtMost = 1024;
 
   Connection* connection_;
   Terms terms_{};

@@ -215,10 +215,7 @@ std::unique_ptr<Exchange> ServerCore::take_exchange(Connection& connection) {
 
 void ServerCore::give_exchange(std::unique_ptr<Exchange> exchange) {
   constexpr std::size_t kKept = 64;
-  exchange->in.input.clear();
-  exchange->in.input.shrink(4 * Input::kFirstCapacity);
-  exchange->out.give_buffers_back();
-  exchange->in.set_context(Context::background());
+  exchange->detach();
   std::lock_guard hold(exchanges_mutex_);
   if (exchanges_.size() < kKept) exchanges_.push_back(std::move(exchange));
 }
