@@ -250,7 +250,10 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (instead == nullptr && next == nullptr) {
     std::size_t waiting = p->queue.size() + rt.global.size();
     rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, kMostSpares)));
-    return look_again_in(kRetryGapNs);
+    // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
+    // and all who hold Ps wait for.
+    instead = rt.global.pop_held();
+    if (instead == nullptr) return look_again_in(kRetryGapNs);
   }
 
   if (!take_from(m, p)) {
@@ -278,7 +281,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
   p->seen = P::Seen{};
   if (instead != nullptr) {
-    rt.preemption.stop(m);
+    if (is_hog) rt.preemption.stop(m);
     (void)hand_p_to_thread_of(rt, p, instead);  // false: the runtime ends
     return;
   }

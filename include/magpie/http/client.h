@@ -1,0 +1,119 @@
+// client.h: asks HTTP servers. May be used by many goroutines at once.
+//
+//   Client client;
+//   Reply reply = client.get("http://localhost:8080/hello/Ada");
+//   if (reply.status == 200) use(reply.body);
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <magpie/detail/deadline.h>
+#include <magpie/http/error.h>
+#include <magpie/http/headers.h>
+#include <magpie/net/stream.h>
+
+namespace magpie::http {
+
+class ClientCore;   // src/http/client_core.h
+class ClientReply;  // src/http/client_reply.h
+
+struct ClientOptions {
+  std::chrono::milliseconds timeout{30'000};  // for all of a request, redirects and body included
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds idle_timeout{50'000};  // kept connections are closed after this time
+  std::size_t max_idle_per_host = 64;              // more are closed after their reply
+  int max_redirects = 10;                          // 0: a redirect is a reply like others
+  std::size_t max_header_bytes = 64 * 1024;
+  std::uint64_t max_body_bytes = 64 << 20;  // of a Reply; ReplyStream has no limit
+};
+
+struct Reply {
+  int status = 0;
+  Headers headers;
+  std::string body;
+  std::string url;  // after redirects
+
+  // The first value of that name; empty if there is none.
+  const std::string& header(std::string_view name) const noexcept { return headers.get(name); }
+};
+
+// A reply whose body is read as it comes. Gives its connection back when the body has been read to its end, and closes it
+// otherwise. Used by one goroutine at a time.
+class ReplyStream {
+ public:
+  ReplyStream(ReplyStream&&) noexcept;
+  ReplyStream& operator=(ReplyStream&&) noexcept;
+  ~ReplyStream();
+
+  int status() const;
+  const Headers& headers() const;
+  const std::string& header(std::string_view name) const { return headers().get(name); }
+  const std::string& url() const;
+  // The next bytes of the body; 0 at its end. Blocks until there is one. Throws std::system_error, ProtocolError.
+  std::size_t read(std::span<std::byte> into);
+  std::size_t read(std::span<char> into) { return read(std::as_writable_bytes(into)); }
+  // The rest. Throws ProtocolError too if it is longer than that.
+  std::string read_all(std::uint64_t at_most);
+
+ private:
+  friend class ClientCore;
+  explicit ReplyStream(std::unique_ptr<ClientReply> reply);
+  std::unique_ptr<ClientReply> reply_;
+};
+
+// Where the bytes of a request's body come from.
+class BodySource {
+ public:
+  virtual ~BodySource() = default;
+  // Fills some of the span; 0: that was all. May block and throw.
+  virtual std::size_t read(std::span<std::byte> into) = 0;
+  // None: it is sent in chunks.
+  virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
+};
+
+class Client {
+ public:
+  explicit Client(ClientOptions options = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Each of these blocks until the reply is there. Throws std::invalid_argument for a URL or header that makes no sense,
+  // std::system_error if the connection fails or time is up (errc::timed_out), ProtocolError. A status is never
+  // an error. Redirects are followed. A request is repeated once if the kept connection it was sent on turned out to be
+  // closed and it may be repeated (GET, HEAD, OPTIONS, PUT, DELETE, TRACE).
+  Reply get(std::string_view url, const Headers& headers = {});
+  Reply post(std::string_view url, std::string_view body, const Headers& headers = {});
+  Reply request(std::string_view method, std::string_view url, const Headers& headers = {},
+                std::string_view body = {});
+
+  // The same, with the reply's body left to be read.
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers = {},
+                   std::string_view body = {});
+  // With a body from somewhere; redirects that would need it again are not followed.
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   BodySource& body);
+
+  // For requests that begin from now on.
+  template <class Rep, class Period>
+  void set_timeout(std::chrono::duration<Rep, Period> timeout) {
+    set_timeout_ns(detail::whole_ns(timeout));
+  }
+
+  // Connections that are kept for further requests. A moment's truth.
+  std::size_t idle_connections() const;
+  void close_idle_connections();
+
+ private:
+  void set_timeout_ns(std::int64_t nanoseconds);
+  std::shared_ptr<ClientCore> core_;
+};
+
+}  // namespace magpie::http

@@ -1,0 +1,66 @@
+// request.h: what a client asks for. Lives as long as its handler runs, and belongs to the handler's goroutine.
+//
+// The references that the functions return are good until the handler returns. What is not there is an empty string.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <magpie/context.h>
+#include <magpie/http/headers.h>
+
+namespace magpie::http {
+
+class Exchange;  // src/http/exchange.h
+
+class Request {
+ public:
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  const std::string& method() const;
+  // Without the query; %-escapes are decoded.
+  const std::string& path() const;
+  // Path and query as they came.
+  const std::string& target() const;
+  // What stood in the place of {name} in the route's pattern, decoded.
+  const std::string& param(std::string_view name) const;
+  // The first value of that name in the query, decoded.
+  const std::string& query(std::string_view name) const;
+  bool has_query(std::string_view name) const;
+  // The first value of that name.
+  const std::string& header(std::string_view name) const;
+  bool has_header(std::string_view name) const;
+  // All of them, copied.
+  Headers headers() const;
+  // The pattern that matched; empty: none did.
+  const std::string& route() const;
+  // 10 or 11.
+  int version() const;
+  // "127.0.0.1:1234"; empty if the connection is no socket.
+  std::string remote_address() const;
+
+  // The whole body; reads it when called first. Blocks. Throws StatusError (413: it is larger than the limit; 408; 400),
+  // std::system_error if the connection fails, std::logic_error after read().
+  const std::string& body();
+  // The next bytes of the body; 0 at its end. Blocks until there is one. Throws as body().
+  std::size_t read(std::span<std::byte> into);
+  std::size_t read(std::span<char> into) { return read(std::as_writable_bytes(into)); }
+  // As announced. None: the body comes in chunks.
+  std::optional<std::uint64_t> content_length() const;
+
+  // Cancelled when the request's time is up (timeout()), or the server's grace at shutdown. That the client has gone is
+  // only seen when reading or writing fails. Throws std::bad_alloc.
+  const Context& context() const;
+
+ private:
+  friend class Exchange;
+  explicit Request(Exchange& exchange) : exchange_(exchange) {}
+  Exchange& exchange_;
+};
+
+}  // namespace magpie::http

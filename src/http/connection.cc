@@ -1,0 +1,330 @@
+#include "http/connection.h"
+
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <magpie/http/error.h>
+
+#include "http/server_core.h"
+#include "http/text.h"
+#include "sched/trim_stack.h"
+
+namespace magpie::http {
+
+namespace {
+
+constexpr std::size_t kReadAtLeast = 1024;
+constexpr std::size_t kWriteAtOnce = 128 * 1024;  // each gets write_timeout
+constexpr std::size_t kLingerBytes = 256 * 1024;
+
+bool is_timeout(const std::system_error& error) { return error.code() == std::errc::timed_out; }
+
+}  // namespace
+
+Connection::Connection(ServerCore& core, std::unique_ptr<net::Stream> stream)
+    : core_(core),
+      stream_(std::move(stream)),
+      socket_(dynamic_cast<net::SocketStream*>(stream_.get())),
+      watched_(core.watchman(), *stream_) {}
+
+void Connection::run() {
+  try {
+    serve();
+  } catch (const std::system_error&) {
+    // Reading or writing failed: the peer has gone, or is too slow, or the server is over.
+  } catch (const StatusError&) {
+    // The same while a body was thrown away.
+  }
+  stream_->close();
+  if (exchange_) core_.give_exchange(std::move(exchange_));
+}
+
+void Connection::serve() {
+  exchange_ = core_.take_exchange(*this);
+  for (;;) {
+    exchange_->in.begin(core_.head_limits());
+    switch (receive_head()) {
+      case Got::end:
+        return;
+      case Got::refused:
+        refuse(exchange_->in.refusal());
+        return;
+      case Got::head:
+        break;
+    }
+    first_ = false;
+    if (!answer()) {
+      if (broken_) return;
+      exchange_->out.flush_held();
+      if (!exchange_->in.body_is_read() || exchange_->in.has_next()) linger();
+      return;
+    }
+    exchange_->in.finish();
+  }
+}
+
+// ---- reading
+
+Connection::Got Connection::receive_head() {
+  for (;;) {
+    switch (exchange_->in.parse()) {
+      case Parser::Progress::complete:
+        return Got::head;
+      case Parser::Progress::refused:
+        return Got::refused;
+      case Parser::Progress::need_more:
+        break;
+    }
+    exchange_->out.flush_held();
+    if (!receive_more()) return Got::end;
+  }
+}
+
+// Waits for more of a head. False: none will come.
+bool Connection::receive_more() {
+  Input& input = exchange_->in.input;
+  // A head has its time from its first byte on, the first one from the beginning of the connection.
+  const bool begun = input.size() > 0;
+  std::int64_t due = 0;
+  if (begun || first_) {
+    if (head_due_ns_ == 0) {
+      auto time = std::chrono::nanoseconds(core_.options().header_timeout);
+      head_due_ns_ = rough_now_ns() + time.count();
+    }
+    due = head_due_ns_;
+    watched_.enter_until(Phase::head, due);
+  } else {
+    watched_.enter(Phase::idle);
+  }
+  try {
+    std::span<char> room = input.room(kReadAtLeast);
+    std::size_t n = stream_->read(std::as_writable_bytes(room));
+    input.filled(n);
+    // Half a head is no request: nobody to answer.
+    return n > 0;
+  } catch (const std::system_error& error) {
+    if (!is_timeout(error)) throw;
+    if (begun) {
+      refuse(408);
+      return false;
+    }
+    return !first_ && rest();
+  }
+}
+
+// Idle for a while. Gives the buffers back and waits on. False: until the end.
+bool Connection::rest() {
+  if (watched_.has_to_end()) return false;
+  core_.give_exchange(std::move(exchange_));
+  sched::trim_stack();  // a handler may have been deep
+  watched_.enter(Phase::resting);
+  char byte = 0;
+  std::size_t n = 0;
+  try {
+    if (socket_ != nullptr) {
+      socket_->wait_readable();
+    } else {
+      n = stream_->read(std::as_writable_bytes(std::span(&byte, 1)));
+      if (n == 0) return false;
+    }
+  } catch (const std::system_error& error) {
+    if (!is_timeout(error)) throw;
+    return false;
+  }
+  exchange_ = core_.take_exchange(*this);
+  exchange_->in.begin(core_.head_limits());
+  exchange_->in.input.room(kReadAtLeast)[0] = byte;
+  exchange_->in.input.filled(n);
+  return true;
+}
+
+std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) {
+  exchange_->out.flush_held();
+  watched_.enter_until(Phase::body, due_ns);
+  try {
+    std::size_t n = stream_->read(std::as_writable_bytes(into));
+    watched_.enter(Phase::busy);
+    return n;
+  } catch (const std::system_error& error) {
+    if (is_timeout(error) && !exchange_->out.timer_answered()) throw StatusError(408);
+    broken_ = true;
+    throw;
+  }
+}
+
+// ---- writing
+
+void Connection::send(std::span<const std::span<const std::byte>> parts) {
+  std::size_t total = 0;
+  for (const auto& part : parts) total += part.size();
+  try {
+    watched_.enter(Phase::writing);
+    if (total <= kWriteAtOnce) {
+      stream_->write_parts(parts);
+    } else {
+      for (std::span<const std::byte> part : parts) {
+        while (!part.empty()) {
+          std::size_t n = std::min(part.size(), kWriteAtOnce);
+          watched_.enter(Phase::writing);
+          stream_->write(part.first(n));
+          part = part.subspan(n);
+        }
+      }
+    }
+    watched_.enter(Phase::busy);
+  } catch (...) {
+    broken_ = true;
+    throw;
+  }
+}
+
+void Connection::send(std::string_view head, std::string_view body) {
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)),
+                                              std::as_bytes(std::span(body))};
+  send(std::span(parts).first(body.empty() ? 1 : 2));
+}
+
+std::string Connection::remote_address() const {
+  if (socket_ == nullptr) return {};
+  try {
+    return socket_->remote_address().to_string();
+  } catch (const std::system_error&) {
+    return {};  // it has gone
+  }
+}
+
+// ---- answering
+
+bool Connection::may_keep_alive() const {
+  return !core_.watchman().draining() && exchange_->in.worth_draining();
+}
+
+// The answer to the request whose head has come. Whether the connection may be used for another.
+bool Connection::answer() {
+  head_due_ns_ = 0;
+  watched_.enter(Phase::busy);
+  RequestState& in = exchange_->in;
+  ResponseState& out = exchange_->out;
+  const Head& head = in.head();
+  const bool sane = in.route(core_.router());
+  const Route* route = in.match().route;
+  std::uint64_t limit = core_.options().max_body_bytes;
+  if (route != nullptr && route->max_body_bytes) limit = *route->max_body_bytes;
+  const bool fits = in.begin_body(limit);
+  early_status_ = !sane ? 400 : head.other_expectation ? 417 : !fits ? 413 : 0;
+
+  // The next request is here already: the answers may go together, unless somebody would wait for a slow handler.
+  // A route earns that by being quick.
+  const bool next_is_here = in.has_next();
+  const bool quick =
+      route != nullptr && route->quick_runs.load(std::memory_order_relaxed) >= kQuickRuns;
+  if (!quick) out.flush_held();
+  out.begin({.version = head.version,
+             .head_only = in.method() == "HEAD",
+             .keep_alive = head.keep_alive && early_status_ == 0,
+             .hold_back = quick && next_is_here});
+  const std::int64_t began = next_is_here && route != nullptr ? detail::steady_now_ns() : 0;
+  call_handler();
+  if (began != 0) {
+    const bool was_quick = detail::steady_now_ns() - began < kQuickNs;
+    const int runs = route->quick_runs.load(std::memory_order_relaxed);
+    if (!was_quick)
+      route->quick_runs.store(0, std::memory_order_relaxed);
+    else if (runs < kQuickRuns)
+      route->quick_runs.store(runs + 1, std::memory_order_relaxed);
+  }
+  if (broken_ || !out.keep_alive()) return false;
+  if (in.body_is_read()) return true;
+  return in.worth_draining() && in.drain();
+}
+
+// Runs middlewares and handler, and ends the response.
+void Connection::call_handler() {
+  try {
+    core_.handler()(exchange_->request, exchange_->response);
+    exchange_->out.finish();
+  } catch (...) {
+    answer_error(std::current_exception());
+  }
+}
+
+void Connection::answer_error(std::exception_ptr error) {
+  ResponseState& out = exchange_->out;
+  if (broken_ || out.timer_answered()) {
+    // The handler was told by an exception, and passed it on.
+    out.end_connection();
+    return;
+  }
+  int status = 500;
+  std::string text;
+  try {
+    std::rethrow_exception(error);
+  } catch (const StatusError& wanted) {
+    status = wanted.status();
+    text = wanted.what();
+  } catch (const std::exception& other) {
+    text = other.what();
+  } catch (...) {
+    text = "not a std::exception";
+  }
+  if (status == 500) {
+    if (core_.options().on_error) {
+      try {
+        core_.options().on_error(exchange_->request, error);
+      } catch (...) {  // has nobody to go to
+      }
+    } else {
+      std::string line = "magpie: http: " + exchange_->request.method() + " " +
+                         exchange_->request.target() + ": " + text + "\n";
+      std::fputs(line.c_str(), stderr);
+    }
+    text.clear();
+  }
+  if (!out.reset()) {
+    out.end_connection();  // in the middle of the body: only so the peer can tell
+    if (!out.done()) broken_ = true;
+    return;
+  }
+  if (status < 200 || status > 999) status = 500;
+  try {
+    if (text.empty()) text = reason_of(status);
+    text += '\n';
+    if (status == 400 || status == 408 || status == 413) out.end_connection();
+    out.set_status(status);
+    out.set_field("Content-Type", "text/plain; charset=utf-8");
+    out.send(text);
+  } catch (const std::system_error&) {
+    out.end_connection();
+  }
+}
+
+// ---- ends
+
+// The head cannot be understood, so the connection cannot be used any more.
+void Connection::refuse(int status) {
+  ResponseState& out = exchange_->out;
+  out.begin({.version = 11, .head_only = false, .keep_alive = false, .hold_back = false});
+  out.set_status(status);
+  out.set_field("Content-Type", "text/plain; charset=utf-8");
+  out.send(std::string(reason_of(status)) + "\n");
+  linger();
+}
+
+// Closing while bytes of the peer are unread would reset the connection and might destroy the answer on its way. So: say
+// that this was all, and read until the peer has seen it.
+void Connection::linger() {
+  exchange_->in.input.clear();
+  stream_->shutdown_write();
+  watched_.enter(Phase::lingering);
+  std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);
+  for (std::size_t read = 0; read < kLingerBytes;) {
+    std::size_t n = stream_->read(std::as_writable_bytes(away));
+    if (n == 0) return;
+    read += n;
+  }
+}
+
+}  // namespace magpie::http

@@ -1,0 +1,80 @@
+// connection.h: one connection of a server, from its first request to its end; a goroutine of its own runs it.
+//
+//     wait for a head --> parse --> handler --> finish, drain --+--> close
+//        ^    |  idle for a second                              |
+//        |    v                                                 |
+//        |  rest: without buffers, one page of stack            |
+//        +------------------- keep alive <----------------------+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <magpie/net/stream.h>
+#include <magpie/net/tcp.h>
+
+#include "http/exchange.h"
+#include "http/watch.h"
+
+namespace magpie::http {
+
+class ServerCore;
+
+class Connection {
+ public:
+  Connection(ServerCore& core, std::unique_ptr<net::Stream> stream);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Serves until the end. Does not throw for what the peer does.
+  void run();
+
+  // ---- for the exchange
+  // Blocks for at least a byte; 0: the end. Throws StatusError 408 when the time of the phase is over, std::system_error.
+  std::size_t receive_body(std::span<char> into, std::int64_t due_ns);
+  // Blocks until all is taken. Throws std::system_error.
+  void send(std::span<const std::span<const std::byte>> parts);
+  void send(std::string_view head, std::string_view body);
+  // After what was held back.
+  void send_interim(std::string_view bytes) { exchange_->out.send_now(bytes); }
+  // Whether another request may follow this one, as far as can be told.
+  bool may_keep_alive() const;
+  std::string remote_address() const;
+  ServerCore& core() { return core_; }
+  int early_status() const { return early_status_; }
+  net::Stream& stream() { return *stream_; }
+  // What a handler threw: the answer to that.
+  void answer_error(std::exception_ptr error);
+
+ private:
+  enum class Got : std::uint8_t { head, end, refused };
+
+  // A handler that was that quick so often in a row.
+  static constexpr int kQuickRuns = 8;
+  static constexpr std::int64_t kQuickNs = 200'000;
+
+  void serve();
+  Got receive_head();
+  bool receive_more();
+  bool rest();
+  bool answer();
+  void call_handler();
+  void refuse(int status);
+  void linger();
+
+  ServerCore& core_;
+  std::unique_ptr<net::Stream> stream_;
+  net::SocketStream* const socket_;  // the same, or null
+  Watched watched_;
+  std::unique_ptr<Exchange> exchange_;  // null: at rest
+  bool broken_ = false;                 // writing failed, or reading other than by its end
+  bool first_ = true;
+  int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
+  std::int64_t head_due_ns_ = 0;  // of the head that has begun; 0: none has
+};
+
+}  // namespace magpie::http

@@ -1,0 +1,156 @@
+#include <magpie/http/middleware.h>
+
+#include <atomic>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+
+#include <magpie/mutex.h>
+#include <magpie/time.h>
+#include <magpie/wait_group.h>
+
+#include "http/connection.h"
+#include "http/exchange.h"
+#include "http/server_core.h"
+#include "http/text.h"
+
+namespace magpie::http {
+
+Middleware limit_concurrency(std::size_t requests) {
+  auto inside = std::make_shared<std::atomic<std::size_t>>(0);
+  return [inside, requests](Handler next) -> Handler {
+    return [inside, requests, next = std::move(next)](Request& request, Response& response) {
+      struct Place {
+        std::atomic<std::size_t>& count;
+        // relaxed: only the number counts
+        explicit Place(std::atomic<std::size_t>& all)
+            : count(all), before(all.fetch_add(1, std::memory_order_relaxed)) {}
+        ~Place() { count.fetch_sub(1, std::memory_order_relaxed); }
+        std::size_t before;
+      } place(*inside);
+      if (place.before >= requests) {
+        response.status(503).header("Retry-After", "1").send("Service Unavailable\n");
+        return;
+      }
+      next(request, response);
+    };
+  };
+}
+
+namespace {
+
+// What the timer of a request does, in a goroutine of its own while the handler still runs.
+void time_is_up(Exchange& exchange, const Context& context) {
+  net::Stream& stream = exchange.connection().stream();
+  try {
+    if (exchange.out.claim_for_timer()) {
+      std::string answer = "HTTP/1.1 503 Service Unavailable\r\n";
+      append_date(answer.append("Date: "), static_cast<long long>(std::time(nullptr)));
+      answer +=
+          "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 20\r\nConnection: "
+          "close\r\n\r\n";
+      if (exchange.in.method() != "HEAD") answer += "Service Unavailable\n";
+      stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+      stream.write(answer);
+      stream.shutdown_write();
+      stream.set_read_deadline_ns(1);  // a handler that waits for the body
+    } else {
+      stream.set_read_deadline_ns(1);
+      stream.set_write_deadline_ns(1);
+    }
+  } catch (const std::system_error&) {
+    // The peer has gone: nobody to answer.
+  }
+  context.cancel();
+}
+
+}  // namespace
+
+Middleware timeout_ns(std::int64_t nanoseconds) {
+  return [nanoseconds](Handler next) -> Handler {
+    return [nanoseconds, next = std::move(next)](Request& request, Response& response) {
+      Exchange& exchange = Exchange::of(request);
+      exchange.out.flush_held();
+      exchange.out.set_timed();
+      Context context = exchange.in.context();
+      auto fired = std::make_shared<WaitGroup>();
+      fired->add(1);
+      Timer timer = after_func(std::chrono::nanoseconds(nanoseconds), [&exchange, context, fired] {
+        time_is_up(exchange, context);
+        fired->done();
+      });
+      // However the handler ends, the timer's goroutine must be done with the connection before it goes on.
+      struct Stop {
+        Timer& timer;
+        WaitGroup& fired;
+        Exchange& exchange;
+        ~Stop() {
+          if (timer.stop()) return;
+          fired.wait();
+          exchange.out.end_connection();
+        }
+      } stop{timer, *fired, exchange};
+      next(request, response);
+      exchange.out.finish();  // what the handler has left to send belongs to its time
+    };
+  };
+}
+
+namespace {
+
+std::string log_line(const Request& request, const Response& response, long long microseconds) {
+  const std::string address = request.remote_address();
+  std::string line(address.empty() ? std::string_view("-")
+                                   : std::string_view(address).substr(0, address.rfind(':')));
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char date[40];
+  std::size_t date_size =
+      std::strftime(date, sizeof date, " - - [%d/%b/%Y:%H:%M:%S +0000] \"", &parts);
+  line.append(date, date_size).append(request.method()).append(" ");
+  for (char c : request.target()) line += c == '"' || c == '\\' ? '_' : c;  // nobody forges a line
+  line.append(request.version() == 10 ? " HTTP/1.0\" " : " HTTP/1.1\" ");
+  append_number(line, static_cast<unsigned>(response.status()));
+  append_number(line.append(" "), response.body_bytes());
+  append_number(line.append(" "), static_cast<unsigned long long>(microseconds));
+  return line;
+}
+
+}  // namespace
+
+Middleware access_log(std::function<void(std::string_view)> write_line) {
+  auto write = std::make_shared<std::function<void(std::string_view)>>(std::move(write_line));
+  return [write](Handler next) -> Handler {
+    return [write, next = std::move(next)](Request& request, Response& response) {
+      const auto began = std::chrono::steady_clock::now();
+      auto log = [&] {
+        auto took = std::chrono::steady_clock::now() - began;
+        (*write)(log_line(request, response,
+                          std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+      };
+      try {
+        next(request, response);
+      } catch (...) {
+        Exchange::of(request).connection().answer_error(std::current_exception());
+        log();
+        return;
+      }
+      log();
+    };
+  };
+}
+
+Middleware access_log(std::ostream& out) {
+  auto mutex = std::make_shared<Mutex>();
+  return access_log([mutex, &out](std::string_view line) {
+    std::string whole(line);
+    whole += '\n';
+    std::lock_guard hold(*mutex);
+    out << whole << std::flush;
+  });
+}
+
+}  // namespace magpie::http

@@ -1,0 +1,53 @@
+#include <magpie/http/request.h>
+
+#include "http/connection.h"
+#include "http/exchange.h"
+
+namespace magpie::http {
+
+namespace {
+const std::string kNone;
+const std::string& text_or_none(const std::string* text) { return text != nullptr ? *text : kNone; }
+}  // namespace
+
+const std::string& Request::method() const { return exchange_.in.method(); }
+const std::string& Request::path() const { return exchange_.in.path(); }
+const std::string& Request::target() const { return exchange_.in.target(); }
+const std::string& Request::param(std::string_view name) const { return exchange_.in.param(name); }
+const std::string& Request::query(std::string_view name) const {
+  return text_or_none(exchange_.in.query(name));
+}
+bool Request::has_query(std::string_view name) const { return exchange_.in.query(name) != nullptr; }
+const std::string& Request::header(std::string_view name) const {
+  return text_or_none(exchange_.in.field(name));
+}
+bool Request::has_header(std::string_view name) const {
+  return exchange_.in.field(name) != nullptr;
+}
+
+Headers Request::headers() const {
+  Headers all;
+  const char* message = exchange_.in.input.message();
+  for (const Head::Field& field : exchange_.in.head().fields)
+    all.add(field.name.of(message), field.value.of(message));
+  return all;
+}
+
+const std::string& Request::route() const {
+  const Route* route = exchange_.in.match().route;
+  return route != nullptr ? route->pattern : kNone;
+}
+int Request::version() const { return exchange_.in.head().version; }
+std::string Request::remote_address() const { return exchange_.connection().remote_address(); }
+const std::string& Request::body() { return exchange_.in.body(); }
+std::size_t Request::read(std::span<std::byte> into) {
+  return exchange_.in.read({reinterpret_cast<char*>(into.data()), into.size()});
+}
+std::optional<std::uint64_t> Request::content_length() const {
+  const Head& head = exchange_.in.head();
+  if (head.chunked) return std::nullopt;
+  return head.content_length.value_or(0);
+}
+const Context& Request::context() const { return exchange_.in.context(); }
+
+}  // namespace magpie::http

@@ -1,0 +1,25 @@
+// text.h: small matters of HTTP's texts.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace magpie::http {
+
+// Equal without regard to the case of ASCII letters.
+bool same_name(std::string_view a, std::string_view b) noexcept;
+
+// May be the name, or the value, of a header field.
+bool is_field_name(std::string_view text) noexcept;
+bool is_field_value(std::string_view text) noexcept;
+
+enum class Plus { stays, is_space };
+// Appends the text with its %-escapes decoded. False: one of them is none.
+bool append_decoded(std::string& to, std::string_view text, Plus plus);
+
+void append_number(std::string& to, unsigned long long number);
+
+// The date as header fields have it, 29 characters: "Tue, 15 Nov 1994 08:12:31 GMT".
+void append_date(std::string& to, long long unix_seconds);
+
+}  // namespace magpie::http

@@ -1,0 +1,133 @@
+#include "http/watch.h"
+
+#include <time.h>
+
+#include <limits>
+#include <mutex>
+
+#include <magpie/go.h>
+
+namespace magpie::http {
+
+namespace {
+
+constexpr std::int64_t kNever = detail::kNoDeadline;
+constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
+constexpr detail::DeadlineNs kLongPast = 1;
+
+}  // namespace
+
+std::int64_t rough_now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Watched::Watched(Watchman& watchman, net::Stream& stream)
+    : watchman_(watchman), stream_(stream), due_ns_(kNever) {
+  watchman_.add(*this);
+}
+
+Watched::~Watched() { watchman_.remove(*this); }
+
+void Watched::enter(Phase phase) {
+  std::int64_t time = watchman_.times_.of(phase);
+  enter_until(phase, time == kNever ? kNever : rough_now_ns() + kRoughNs + time);
+}
+
+void Watched::enter_until(Phase phase, std::int64_t due_ns) {
+  std::lock_guard hold(mutex_);
+  if (ended_) {
+    ended_ = false;
+    stream_.set_read_deadline_ns(detail::kNoDeadline);
+    stream_.set_write_deadline_ns(detail::kNoDeadline);
+  }
+  phase_ = phase;
+  to_end_ = false;
+  due_ns_ = due_ns;
+  if ((phase == Phase::idle || phase == Phase::resting) && watchman_.draining()) end_wait_locked();
+}
+
+bool Watched::has_to_end() const {
+  std::lock_guard hold(mutex_);
+  return to_end_ || watchman_.draining();
+}
+
+void Watched::end_wait_locked() {
+  if (ended_) return;
+  ended_ = true;
+  if (phase_ == Phase::writing) {
+    stream_.set_write_deadline_ns(kLongPast);
+  } else {
+    stream_.set_read_deadline_ns(kLongPast);
+  }
+}
+
+void Watched::look(std::int64_t now_ns) {
+  std::lock_guard hold(mutex_);
+  if (due_ns_ <= now_ns) end_wait_locked();
+}
+
+std::size_t Watchman::count() const {
+  std::lock_guard hold(mutex_);
+  return count_;
+}
+
+void Watchman::add(Watched& connection) {
+  std::lock_guard hold(mutex_);
+  connection.next_ = first_;
+  (first_ != nullptr ? first_->previous_ : last_) = &connection;
+  first_ = &connection;
+  ++count_;
+  if (walks_) return;
+  walks_ = true;
+  go([self = shared_from_this()] { self->walk(); });
+}
+
+void Watchman::remove(Watched& connection) {
+  std::lock_guard hold(mutex_);
+  (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
+  (connection.previous_ != nullptr ? connection.previous_->next_ : first_) = connection.next_;
+  if (--count_ == 0) changed_.notify_all();
+}
+
+void Watchman::walk() {
+  std::unique_lock hold(mutex_);
+  while (count_ > 0) {
+    (void)changed_.wait_for(hold, look_every_, [this] { return count_ == 0; });
+    const std::int64_t now = detail::steady_now_ns();
+    for (Watched* c = first_; c != nullptr; c = c->next_) c->look(now);
+  }
+  walks_ = false;
+  changed_.notify_all();
+}
+
+void Watchman::drain() {
+  draining_.store(true, std::memory_order_release);
+  end_idle(std::numeric_limits<std::size_t>::max());
+}
+
+void Watchman::end_idle(std::size_t at_most) {
+  std::lock_guard hold(mutex_);
+  for (Watched* c = last_; c != nullptr && at_most > 0; c = c->previous_) {
+    std::lock_guard hold_connection(c->mutex_);
+    if (c->phase_ != Phase::idle && c->phase_ != Phase::resting) continue;
+    c->to_end_ = true;
+    c->end_wait_locked();
+    --at_most;
+  }
+}
+
+void Watchman::cut_off() {
+  std::lock_guard hold(mutex_);
+  for (Watched* c = first_; c != nullptr; c = c->next_) c->stream_.close();
+}
+
+bool Watchman::wait_until_empty(detail::DeadlineNs deadline) {
+  std::unique_lock hold(mutex_);
+  return changed_.wait_until(
+      hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)),
+      [this] { return count_ == 0 && !walks_; });
+}
+
+}  // namespace magpie::http

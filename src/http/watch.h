@@ -1,0 +1,117 @@
+// watch.h: connections that take too long are told so.
+//
+// A busy connection changes what it waits for several times per request. Timers for that would cost more than the rest. So
+// each connection only writes down what it does and until when, and one goroutine per server, the watchman, looks at
+// all of them every now and then. To end a wait it moves the stream's deadline into the past: the connection's own
+// goroutine wakes up with errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
+//
+// Writing down and looking are under the connection's mutex, so a deadline that is moved belongs to the phase that was
+// seen. The next phase takes it away again.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <magpie/cond_var.h>
+#include <magpie/mutex.h>
+#include <magpie/net/stream.h>
+
+namespace magpie::http {
+
+enum class Phase : std::uint8_t {
+  busy,       // a handler runs: as long as it likes
+  idle,       // between requests, with its buffers
+  resting,    // between requests, without
+  head,       // part of a header has come, or nothing since the connection began
+  body,       // a handler waits for more of the body
+  writing,    // until the system takes the bytes
+  lingering,  // all is said; the peer may still send
+};
+
+struct PhaseTimes {
+  std::int64_t ns[7];  // how long each phase may last, by Phase
+  std::int64_t of(Phase phase) const { return ns[static_cast<std::size_t>(phase)]; }
+};
+
+// Of the steady clock, as the system last noted it: some milliseconds old, and cheap.
+std::int64_t rough_now_ns() noexcept;
+
+class Watchman;
+
+class Watched {
+ public:
+  // Has the watchman look at it from now on.
+  Watched(Watchman& watchman, net::Stream& stream);
+  ~Watched();
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  // Says what the connection does from now on, for at most the time of that phase.
+  void enter(Phase phase);
+  // The same until a given time.
+  void enter_until(Phase phase, std::int64_t due_ns);
+
+  // The server shuts down, or needs the room: an idle connection has to end.
+  bool has_to_end() const;
+
+ private:
+  friend class Watchman;
+  void look(std::int64_t now_ns);
+  void end_wait_locked();
+
+  Watchman& watchman_;
+  net::Stream& stream_;
+
+  // guarded by the watchman's mutex_
+  Watched* next_ = nullptr;
+  Watched* previous_ = nullptr;
+
+  mutable Mutex mutex_;
+  // guarded by mutex_
+  Phase phase_ = Phase::busy;
+  bool ended_ = false;   // a deadline of the stream lies in the past, by us
+  bool to_end_ = false;  // asked by end_idle() in this phase
+  std::int64_t due_ns_;
+};
+
+class Watchman : public std::enable_shared_from_this<Watchman> {
+ public:
+  Watchman(const PhaseTimes& times, std::chrono::nanoseconds look_every)
+      : times_(times), look_every_(look_every) {}
+
+  std::size_t count() const;
+  // Ends idle waits, those to come too.
+  void drain();
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
+  // Closes all streams.
+  void cut_off();
+  // Asks so many of the oldest connections that are idle to end, to make room.
+  void end_idle(std::size_t at_most);
+  // Blocks until no connection is left. False: time was up.
+  bool wait_until_empty(detail::DeadlineNs deadline);
+
+ private:
+  friend class Watched;
+  void add(Watched& connection);
+  void remove(Watched& connection);
+  void walk();
+
+  const PhaseTimes times_;
+  const std::chrono::nanoseconds look_every_;
+  // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and then looks at each
+  // under its mutex: one of the two sees the other.
+  std::atomic<bool> draining_{false};
+
+  mutable Mutex mutex_;
+  CondVar changed_;  // there is none left
+  // guarded by mutex_
+  Watched* first_ = nullptr;  // the newest
+  Watched* last_ = nullptr;
+  std::size_t count_ = 0;
+  bool walks_ = false;
+};
+
+}  // namespace magpie::http

@@ -1,0 +1,220 @@
+// limits_test.cc: what is too much or too slow is refused, and nobody is kept waiting by it.
+
+#include <magpie/http.h>
+#include <magpie/magpie.h>
+
+#include <string>
+
+#include "support/http_talk.h"
+#include "support/rt_test.h"
+
+namespace magpie::http {
+namespace {
+
+using namespace std::chrono_literals;
+using support::answer_to;
+using support::eventually;
+using support::status_of;
+using support::Talk;
+
+void add_echo(Server& server) {
+  server.handle("POST /echo", [](Request& req, Response& res) { res.send(req.body()); });
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  server.handle(
+      "POST /large",
+      [](Request& req, Response& res) { res.send(std::to_string(req.body().size())); },
+      RouteOptions{.max_body_bytes = 1000});
+}
+
+RT_TEST(HttpLimits, HeadersThatAreTooLargeAreRefused) {
+  Server server(ServerOptions{.max_header_bytes = 1000, .max_header_fields = 10});
+  add_echo(server);
+  const std::string x(1000, 'x');
+  for (std::size_t at_once : {support::MemoryStream::kNoLimit, std::size_t{10}}) {
+    EXPECT_EQ(status_of(answer_to(server, "GET /" + x + " HTTP/1.1\r\nHost: x\r\n\r\n", at_once)),
+              414);
+    EXPECT_EQ(status_of(answer_to(server, "GET /" + x, at_once)), 414);
+    EXPECT_EQ(
+        status_of(answer_to(server, "GET / HTTP/1.1\r\nHost: x\r\nA: " + x + "\r\n\r\n", at_once)),
+        431);
+    std::string many = "GET / HTTP/1.1\r\nHost: x\r\n";
+    for (int i = 0; i < 9; ++i) many += "A: b\r\n";
+    EXPECT_EQ(status_of(answer_to(server, many + "\r\n", at_once)), 200);
+    EXPECT_EQ(status_of(answer_to(server, many + "A: b\r\n\r\n", at_once)), 431);
+    // The sum counts, not a single field.
+    std::string sum = "GET / HTTP/1.1\r\nHost: x\r\n";
+    for (int i = 0; i < 5; ++i) sum.append("A: ").append(200, 'x').append("\r\n");
+    EXPECT_EQ(status_of(answer_to(server, sum + "\r\n", at_once)), 431);
+  }
+}
+
+RT_TEST(HttpLimits, AHeadMayFillTheLimitExactly) {
+  Server server(ServerOptions{.max_header_bytes = 1000});
+  add_echo(server);
+  std::string head = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nA: ";
+  head.append(1000 - 4 - head.size(), 'x').append("\r\n\r\n");
+  EXPECT_EQ(head.size(), 1000u);
+  EXPECT_EQ(status_of(answer_to(server, head)), 200);
+  EXPECT_EQ(status_of(answer_to(server, head, 1)), 200);
+  head.insert(head.size() - 4, "x");
+  EXPECT_EQ(status_of(answer_to(server, head)), 431);
+}
+
+RT_TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
+  Server server(ServerOptions{.max_body_bytes = 100});
+  add_echo(server);
+  auto post = [&](const char* path, std::size_t size) {
+    return "POST " + std::string(path) +
+           " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n" +
+           std::string(size, 'x');
+  };
+  EXPECT_EQ(status_of(answer_to(server, post("/echo", 100))), 200);
+  EXPECT_EQ(status_of(answer_to(server, post("/echo", 101))), 413);
+  EXPECT_EQ(status_of(answer_to(server, post("/large", 1000))), 200);
+  EXPECT_EQ(status_of(answer_to(server, post("/large", 1001))), 413);
+  // The body need not be sent to be refused.
+  Talk waits(server);
+  waits.say(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\nExpect: 100-continue\r\n\r\n");
+  waits.hear_body();
+  EXPECT_EQ(waits.status(), 413);
+  std::string chunks = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 11; ++i) chunks += "a\r\n0123456789\r\n";
+  EXPECT_EQ(status_of(answer_to(server, chunks + "0\r\n\r\n")), 413);
+  EXPECT_EQ(status_of(answer_to(server,
+                                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                                "chunked\r\n\r\nffffffffffffffff\r\n" +
+                                    std::string(200, 'x'))),
+            413);
+}
+
+RT_TEST(HttpLimits, AHeaderThatDripsIsAnswered408) {
+  Server server(ServerOptions{.header_timeout = 50ms, .idle_timeout = 50s});
+  add_echo(server);
+  Talk talk(server);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n");
+  auto drip = spawn([&] {
+    try {
+      for (;;) {
+        talk.say("A: b\r\n");
+        sleep_for(1ms);
+      }
+    } catch (const std::system_error&) {  // closed
+    }
+  });
+  talk.hear_body();
+  EXPECT_EQ(talk.status(), 408);
+  talk.close();
+  talk.wait_for_server();
+}
+
+RT_TEST(HttpLimits, AConnectionThatSaysNothingIsClosed) {
+  Server server(ServerOptions{.header_timeout = 20ms, .idle_timeout = 20ms, .rest_after = 5ms});
+  add_echo(server);
+  Talk silent(server);
+  EXPECT_EQ(silent.hear_all(), "");
+  Talk idle(server);
+  idle.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(idle.hear_body(), "hello");
+  EXPECT_EQ(idle.hear_all(), "");
+}
+
+RT_TEST(HttpLimits, AnIdleConnectionThatRestsIsServedAsBefore) {
+  Server server(ServerOptions{.rest_after = 1ms});
+  add_echo(server);
+  Talk talk(server);
+  for (int i = 0; i < 3; ++i) {
+    talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(talk.hear_body(), "hello");
+    sleep_for(15ms);  // likely to rest by now; it must not matter
+  }
+}
+
+RT_TEST(HttpLimits, ABodyThatDripsIsAnswered408) {
+  Server server(ServerOptions{.body_timeout = 50ms});
+  add_echo(server);
+  Talk talk(server);
+  talk.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+  auto drip = spawn([&] {
+    try {
+      for (;;) {
+        talk.say("x");
+        sleep_for(1ms);
+      }
+    } catch (const std::system_error&) {
+    }
+  });
+  talk.hear_body();
+  EXPECT_EQ(talk.status(), 408);
+  talk.close();
+  talk.wait_for_server();
+}
+
+RT_TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
+  Server server(ServerOptions{.write_timeout = 20ms});
+  std::atomic<bool> failed{false};
+  server.handle("GET /", [&](Request&, Response& res) {
+    try {
+      for (;;) res.write(std::string(10'000, 'x'));
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::timed_out);
+      failed = true;
+      throw;
+    }
+  });
+  Talk talk(server, support::MemoryStream::kNoLimit, 20'000);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  talk.wait_for_server();
+  EXPECT_TRUE(failed);
+}
+
+RT_TEST(HttpLimits, AClientThatGoesAwayIsNoError) {
+  std::atomic<int> errors{0};
+  Server server(ServerOptions{.on_error = [&](const Request&, std::exception_ptr) { ++errors; }});
+  add_echo(server);
+  server.handle("GET /endless", [](Request&, Response& res) {
+    for (;;) res.write(std::string(10'000, 'x'));
+  });
+  {
+    Talk talk(server, support::MemoryStream::kNoLimit, 20'000);
+    talk.say("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n");
+    talk.hear_until("xxx");
+    talk.close();
+    talk.wait_for_server();
+  }
+  {
+    Talk talk(server);
+    talk.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf");
+    talk.close();
+    talk.wait_for_server();
+  }
+  {
+    Talk talk(server);
+    talk.say("GET / HT");
+    talk.close();
+    talk.wait_for_server();
+  }
+  EXPECT_EQ(errors, 0);
+  EXPECT_EQ(server.connections(), 0u);
+}
+
+RT_TEST(HttpLimits, ABodyThatEndsTooEarlyIsNotTakenForWhole) {
+  Server server;
+  std::atomic<int> whole{0};
+  server.handle("POST /", [&](Request& req, Response& res) {
+    (void)req.body();
+    ++whole;
+    res.send();
+  });
+  EXPECT_EQ(
+      status_of(answer_to(server, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")),
+      400);
+  EXPECT_EQ(status_of(answer_to(
+                server,
+                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")),
+            400);
+  EXPECT_EQ(whole, 0);
+}
+
+}  // namespace
+}  // namespace magpie::http

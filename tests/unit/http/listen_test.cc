@@ -1,0 +1,232 @@
+// listen_test.cc: servers on real sockets: accepting, shutting down, running out of things.
+
+#include <magpie/http.h>
+#include <magpie/magpie.h>
+#include <magpie/net.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include <string>
+#include <vector>
+
+#include "support/rt_test.h"
+
+namespace magpie::http {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+constexpr const char* kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+std::string hear_until(net::TcpConn& conn, std::string_view end) {
+  std::string heard;
+  char bytes[4096];
+  while (heard.find(end) == std::string::npos) {
+    std::size_t n = conn.read(std::as_writable_bytes(std::span(bytes)));
+    if (n == 0) return heard + "<end>";
+    heard.append(bytes, n);
+  }
+  return heard;
+}
+
+// Serves until the test's end.
+struct Serving {
+  explicit Serving(Server& its) : server(its) {
+    server.listen("127.0.0.1:0");
+    address = server.local_address().to_string();
+    served = spawn([this] { server.serve(); });
+  }
+  ~Serving() { server.shutdown(0s); }
+  net::TcpConn connect() {
+    auto conn = net::TcpConn::connect(address);
+    conn.set_deadline(50s);
+    return conn;
+  }
+  Server& server;
+  std::string address;
+  JoinHandle<void> served;
+};
+
+RT_TEST(HttpListen, RequestsAreServedOverTcpUntilShutdown) {
+  Server server;
+  server.handle("GET /",
+                [](Request& req, Response& res) { res.send("hello " + req.remote_address()); });
+  server.listen("127.0.0.1:0");
+  server.listen("127.0.0.1:0");
+  const std::string address = server.local_address().to_string();
+  EXPECT_NE(server.local_address().port(), 0);
+  auto served = spawn([&] { server.serve(); });
+  WaitGroup clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.go([&] {
+      auto conn = net::TcpConn::connect(address);
+      conn.set_deadline(50s);
+      for (int n = 0; n < 10; ++n) {
+        conn.write(kGet);
+        EXPECT_TRUE(hear_until(conn, "hello 127.0.0.1:").starts_with("HTTP/1.1 200 OK"));
+      }
+    });
+  }
+  clients.wait();
+  EXPECT_TRUE(server.shutdown(10s));
+  served.join();
+  EXPECT_THROW(net::TcpConn::connect(address), std::system_error);
+  EXPECT_TRUE(server.shutdown(0s));  // again: nothing
+}
+
+RT_TEST(HttpListen, ShutdownLetsRequestsFinishAndEndsIdleConnections) {
+  Server server;
+  Chan<void> inside, leave;
+  server.handle("GET /", [&](Request&, Response& res) {
+    inside.send();
+    leave.recv();
+    res.send("finished");
+  });
+  server.handle("GET /quick", [&](Request&, Response& res) { res.send("quick"); });
+  Serving serving(server);
+  auto idle = serving.connect(), busy = serving.connect();
+  idle.write("GET /quick HTTP/1.1\r\nHost: x\r\n\r\n");
+  hear_until(idle, "quick");
+  busy.write(kGet);
+  inside.recv();
+  auto shut = spawn([&] { return server.shutdown(50s); });
+  EXPECT_EQ(hear_until(idle, "more"), "<end>");
+  leave.send();
+  std::string answer = hear_until(busy, "more");
+  EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos);
+  EXPECT_TRUE(answer.ends_with("finished<end>")) << answer;
+  EXPECT_TRUE(shut.join());
+  EXPECT_EQ(server.connections(), 0u);
+}
+
+RT_TEST(HttpListen, WhatIsLeftAfterTheGraceIsCutOff) {
+  Server server;
+  Chan<void> inside;
+  std::atomic<bool> cancelled{false};
+  server.handle("GET /", [&](Request& req, Response& res) {
+    Context context = req.context();
+    inside.send();
+    context.done().recv();
+    cancelled = true;
+    res.send("nobody hears");
+  });
+  Serving serving(server);
+  auto conn = serving.connect();
+  conn.write(kGet);
+  inside.recv();
+  EXPECT_TRUE(server.shutdown(10ms));
+  EXPECT_TRUE(cancelled);
+  try {
+    EXPECT_EQ(hear_until(conn, "more"), "<end>");
+  } catch (const std::system_error&) {  // reset
+  }
+}
+
+RT_TEST(HttpListen, AtTheLimitOfConnectionsIdleOnesMakeRoom) {
+  Server server(ServerOptions{.max_connections = 2});
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  Serving serving(server);
+  for (int i = 0; i < 10; ++i) {
+    auto a = serving.connect(), b = serving.connect(), c = serving.connect();
+    for (auto* conn : {&a, &b, &c}) {
+      conn->write(kGet);
+      EXPECT_TRUE(hear_until(*conn, "hello").starts_with("HTTP/1.1 200"));
+      EXPECT_LE(server.connections(), 2u);
+    }
+  }
+}
+
+RT_TEST(HttpListen, OutOfDescriptorsItServesOnAndRecovers) {
+  Server server;
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  Serving serving(server);
+  auto before = serving.connect();
+  before.write(kGet);
+  hear_until(before, "hello");
+
+  // A connection can be made, but not accepted: the last number is the client's.
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  std::vector<int> all;
+  rlimit tight = old;
+  tight.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all.push_back(fd);
+  ASSERT_FALSE(all.empty());
+  ::close(all.back());
+  all.pop_back();
+  auto late = serving.connect();
+  late.write(kGet);
+  // Idle connections may have to go to make room.
+  try {
+    before.write(kGet);
+    std::string heard = hear_until(before, "hello");
+    EXPECT_TRUE(heard.starts_with("HTTP/1.1 200") || heard == "<end>") << heard;
+  } catch (const std::system_error& error) {
+    EXPECT_TRUE(error.code() == std::errc::connection_reset ||
+                error.code() == std::errc::broken_pipe);
+  }
+  for (int fd : all) ::close(fd);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_TRUE(hear_until(late, "hello").starts_with("HTTP/1.1 200"));
+}
+
+RT_TEST(HttpListen, ConnectionsThatAreResetLeaveNothingBehind) {
+  Server server(
+      ServerOptions{.on_error = [](const Request&, std::exception_ptr) { ADD_FAILURE(); }});
+  server.handle("GET /", [](Request&, Response& res) {
+    for (int i = 0; i < 100; ++i) {
+      res.write(std::string(10'000, 'x'));
+      res.flush();
+    }
+  });
+  Serving serving(server);
+  for (int i = 0; i < 20; ++i) {
+    auto conn = serving.connect();
+    conn.write(kGet);
+    hear_until(conn, "xxx");
+    linger reset{.l_onoff = 1, .l_linger = 0};
+    ASSERT_EQ(::setsockopt(conn.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  }
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+}
+
+RT_TEST(HttpListen, TheLastAnswerArrivesAlthoughTheClientWasStillSending) {
+  Server server(ServerOptions{.max_body_bytes = 1000});
+  server.handle("POST /", [](Request& req, Response& res) { res.send(req.body()); });
+  Serving serving(server);
+  for (int i = 0; i < 10; ++i) {
+    auto conn = serving.connect();
+    std::string body(100'000, 'x');
+    conn.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + body);
+    EXPECT_TRUE(hear_until(conn, "Content Too Large\n").starts_with("HTTP/1.1 413"));
+  }
+}
+
+RT_TEST(HttpListen, ServeCanBeEndedBeforeItBegan) {
+  Server server;
+  EXPECT_THROW(server.serve(), std::logic_error);
+  EXPECT_THROW((void)server.local_address(), std::logic_error);
+  server.listen("127.0.0.1:0");
+  EXPECT_TRUE(server.shutdown(0s));
+  server.serve();
+  EXPECT_THROW(server.serve(), std::logic_error);
+  EXPECT_THROW(server.handle("GET /", [](Request&, Response&) {}), std::logic_error);
+}
+
+RT_TEST(HttpListen, AServerThatIsDestroyedEndsByItself) {
+  Server server;
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  server.listen("127.0.0.1:0");
+  go([&server] { server.serve(); });
+  auto conn = net::TcpConn::connect(server.local_address().to_string());
+  conn.set_deadline(50s);
+  conn.write(kGet);
+  hear_until(conn, "hello");
+}
+
+}  // namespace
+}  // namespace magpie::http

@@ -1,0 +1,184 @@
+// middleware_test.cc: what is done around handlers.
+
+#include <magpie/http.h>
+#include <magpie/magpie.h>
+
+#include <sstream>
+#include <string>
+
+#include "support/http_talk.h"
+#include "support/rt_test.h"
+
+namespace magpie::http {
+namespace {
+
+using namespace std::chrono_literals;
+using support::Talk;
+
+constexpr const char* kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+Middleware adds(const char* text) {
+  return [text](Handler next) -> Handler {
+    return [text, next](Request& req, Response& res) {
+      res.add_header("Way", text);
+      next(req, res);
+    };
+  };
+}
+
+RT_TEST(HttpMiddleware, TheFirstOneIsOutermostAndAllSeeWhatHasNoRoute) {
+  Server server;
+  server.use(adds("one"));
+  server.use(adds("two"));
+  server.handle("GET /", [](Request&, Response& res) { res.send("x"); });
+  server.handle("POST /post", [](Request&, Response& res) { res.send("x"); });
+  Talk talk(server);
+  talk.say(kGet);
+  talk.hear_body();
+  EXPECT_NE(talk.head().find("Way: one\r\nWay: two\r\n"), std::string::npos);
+  talk.say("GET /post HTTP/1.1\r\nHost: x\r\n\r\n");
+  talk.hear_body();
+  EXPECT_EQ(talk.status(), 405);
+  EXPECT_NE(talk.head().find("Way: one"), std::string::npos);
+  EXPECT_NE(talk.head().find("Allow: POST\r\n"), std::string::npos);
+}
+
+RT_TEST(HttpMiddleware, WhoFindsTheServerFullIsAnswered503AtOnce) {
+  Server server;
+  Chan<void> inside, leave;
+  server.use(limit_concurrency(2));
+  server.handle("GET /", [&](Request&, Response& res) {
+    inside.send();
+    leave.recv();
+    res.send("done");
+  });
+  Talk a(server), b(server), c(server);
+  a.say(kGet);
+  b.say(kGet);
+  inside.recv();
+  inside.recv();
+  for (int i = 0; i < 3; ++i) {
+    c.say(kGet);
+    c.hear_body();
+    EXPECT_EQ(c.status(), 503);
+  }
+  leave.send();
+  leave.send();
+  EXPECT_EQ(a.hear_body(), "done");
+  EXPECT_EQ(b.hear_body(), "done");
+  c.say(kGet);
+  inside.recv();
+  leave.send();
+  EXPECT_EQ(c.hear_body(), "done");
+}
+
+RT_TEST(HttpMiddleware, AHandlerThatTakesTooLongIsAnswered503InItsPlace) {
+  Server server;
+  Chan<void> leave;
+  std::atomic<bool> cancelled{false}, threw{false};
+  server.use(timeout(20ms));
+  server.handle("GET /", [&](Request& req, Response& res) {
+    Context context = req.context();
+    context.done().recv();
+    cancelled = true;
+    leave.recv();  // the answer does not wait for us
+    try {
+      res.send("too late");
+    } catch (const std::system_error& error) {
+      threw = error.code() == std::errc::timed_out;
+      throw;
+    }
+  });
+  Talk talk(server);
+  talk.say(kGet);
+  EXPECT_EQ(talk.hear_body(), "Service Unavailable\n");
+  EXPECT_EQ(talk.status(), 503);
+  EXPECT_NE(talk.head().find("Connection: close"), std::string::npos);
+  EXPECT_EQ(talk.hear_all(), "");
+  leave.send();
+  talk.wait_for_server();
+  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(threw);
+}
+
+RT_TEST(HttpMiddleware, AHandlerThatSwallowsItsTimeOutDoesNotAnswerTwice) {
+  Server server;
+  server.use(timeout(10ms));
+  server.handle("GET /", [](Request& req, Response& res) {
+    req.context().done().recv();
+    try {
+      res.send("too late");
+    } catch (const std::system_error&) {
+    }
+  });
+  server.handle("GET /silent", [](Request& req, Response&) { req.context().done().recv(); });
+  for (const char* path : {"/", "/silent"}) {
+    Talk talk(server);
+    talk.say(std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::string all = talk.hear_all();
+    EXPECT_EQ(support::status_of(all), 503);
+    EXPECT_TRUE(all.ends_with("\r\n\r\nService Unavailable\n")) << all;
+  }
+}
+
+RT_TEST(HttpMiddleware, AHandlerInTheMiddleOfItsBodyIsCutOffByTheTimeOut) {
+  Server server;
+  server.use(timeout(20ms));
+  server.handle("GET /", [](Request& req, Response& res) {
+    res.write("some");
+    res.flush();
+    req.context().done().recv();
+    for (;;) {
+      res.write("more");
+      res.flush();
+    }
+  });
+  Talk talk(server);
+  talk.say(kGet);
+  std::string all = talk.hear_all();
+  EXPECT_EQ(support::status_of(all), 200);
+  EXPECT_FALSE(all.ends_with("0\r\n\r\n"));
+}
+
+RT_TEST(HttpMiddleware, AHandlerInTimeDoesNotFeelTheTimeOut) {
+  Server server;
+  server.use(timeout(40s));
+  server.handle("GET /", [](Request&, Response& res) { res.send("in time"); });
+  server.handle("POST /", [](Request& req, Response& res) { res.write(req.body()); });
+  Talk talk(server);
+  for (int i = 0; i < 10; ++i) {
+    talk.say(kGet);
+    EXPECT_EQ(talk.hear_body(), "in time");
+    talk.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+    EXPECT_EQ(talk.hear_body(), "hi");
+  }
+}
+
+RT_TEST(HttpMiddleware, TheAccessLogHasALineForEachRequest) {
+  std::ostringstream out;
+  {
+    Server server(ServerOptions{.on_error = [](const Request&, std::exception_ptr) {}});
+    server.use(access_log(out));
+    server.handle("GET /", [](Request&, Response& res) { res.send("12345"); });
+    server.handle("GET /throw", [](Request&, Response&) { throw 1; });
+    Talk talk(server);
+    talk.say(
+        "GET /?a=\"b HTTP/1.1\r\nHost: x\r\n\r\nGET /none HTTP/1.1\r\nHost: x\r\n\r\nGET /throw "
+        "HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(talk.hear_body(), "12345");
+    talk.hear_body();
+    EXPECT_EQ(talk.status(), 404);
+    talk.hear_body();
+    EXPECT_EQ(talk.status(), 500);
+    talk.close();
+    talk.wait_for_server();
+  }
+  std::string lines = out.str();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
+  EXPECT_NE(lines.find("\"GET /?a=_b HTTP/1.1\" 200 5 "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"GET /none HTTP/1.1\" 404 10 "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"GET /throw HTTP/1.1\" 500 22 "), std::string::npos) << lines;
+}
+
+}  // namespace
+}  // namespace magpie::http
