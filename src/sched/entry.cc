@@ -1,6 +1,7 @@
 #include "sched/entry.h"
 
 #include "sched/bound.h"
+#include "sched/free_cpu.h"
 #include "sched/loop.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -24,7 +25,7 @@ bool queue_up(M* m, G* g, void*) {
 
 M* come_in_slowly(M* m) {
   if (m->grip.keep()) return m;
-  wake_successor(m);
+  wake_successor(m, this_cpu());
   Runtime& rt = *runtime;
   m->p = nullptr;
   if (m->current->bound) {

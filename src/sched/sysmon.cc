@@ -18,6 +18,7 @@
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
+#include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
 #include "sched/runtime.h"
@@ -34,7 +35,8 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
-constexpr std::size_t kMostSpares = 16;  // threads made ahead when many goroutines block
+constexpr std::size_t kMostSpares = 16;         // threads made ahead when many goroutines block
+constexpr std::size_t kMostSparesForLoops = 4;  // each lasts for a time slice
 constexpr std::int64_t kStopsWithinNs =
     200 * kMicrosecond;                                  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
@@ -233,19 +235,22 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   something_happened_ = true;
   bool is_hog = because == Because::ran_long;
   // Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
+  // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
   G* instead = nullptr;
   M* next = nullptr;
   bool too_many = rt.preempted.load(base::relaxed) >= rt.options.max_preempted;
-  if (is_hog && too_many && need == Need::others) {
+  bool only_held_wait = p->queue.looks_empty() && rt.global.size() == rt.global.held();
+  if (is_hog && need == Need::others && (too_many || only_held_wait))
     instead = rt.global.pop_held();
-    if (instead == nullptr) return look_again_in(kUsualGapNs);
-  } else {
+  if (instead == nullptr) {
+    if (is_hog && too_many && need == Need::others) return look_again_in(kUsualGapNs);
     std::lock_guard hold(rt.idle.lock());
     next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
   }
   if (instead == nullptr && next == nullptr) {
     std::size_t waiting = p->queue.size() + rt.global.size();
-    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, kMostSpares)));
+    std::size_t most = is_hog ? kMostSparesForLoops : kMostSpares;
+    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, most)));
     return look_again_in(kRetryGapNs);
   }
 
@@ -274,12 +279,12 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
   p->seen = P::Seen{};
   if (instead != nullptr) {
-    rt.preemption.stop(m);
-    (void)hand_p_to_thread_of(rt, p, instead);  // false: the runtime ends
-    return;
+    next = hand_p_to_thread_of(rt, p, instead);
+    if (next == nullptr) return;  // the runtime ends
+  } else {
+    next->handed = p;
+    next->handed_searching = false;
   }
-  next->handed = p;
-  next->handed_searching = false;
   if (is_hog) {
     m->successor.store(next, base::release);
     rt.preemption.stop(m);
@@ -312,7 +317,7 @@ void Sysmon::look_at_those_away(Runtime& rt) {
     M* m = *link;
     bool is_back = !m->grip.is_taken();
     // It may have come back before it was told of its successor.
-    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m);
+    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(m, kAnyCpu);
     if (is_back) {
       m->away.listed = false;
       *link = m->away.next;

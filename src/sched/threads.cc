@@ -220,10 +220,17 @@ void Threads::serve_requests() {
       auto searching = p->wanted_by_searcher ? Searching::yes : Searching::no;
       if (!make(p, searching)) do_without_thread(*runtime, p, searching);
     }
-    while (spares-- > 0 && make(nullptr, Searching::no)) {
-    }
+    if (spares > 0) make_spares(spares);
     if (refresh) refresh_procs(*runtime);
   }
+}
+
+// Who asked again meanwhile asked for these.
+void Threads::make_spares(int count) {
+  while (count-- > 0 && make(nullptr, Searching::no)) {
+  }
+  std::lock_guard hold(lock_);
+  spares_wanted_ = 0;
 }
 
 void Threads::note_ended(M* m) {

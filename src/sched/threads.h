@@ -78,6 +78,7 @@ class Threads {
   void complain(const char* why);
   M* publish(std::unique_ptr<M> m);
   void serve_requests();
+  void make_spares(int count);
   P* pop_wanted();
 
   base::Atomic<int> count_{0};                 // atomic: read by anyone
