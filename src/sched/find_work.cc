@@ -156,6 +156,7 @@ bool rest(Runtime& rt, M* m) {
       report_deadlock(rt);
     next = std::min(next, rt.stacks.next_trim_ns());
     if (next == kNever || !rt.watch.take(next)) break;
+    be_punctual(m);
     bool handed = m->wake_up.wait_until(next);
     rt.watch.leave(next);
     if (handed) return go_on_as_handed(rt, m);

@@ -278,8 +278,8 @@ void loop(M* m) {
       if (!pass_p_to_thread_of(*runtime, m, g)) leave_loop_for_thread(m);
       continue;
     }
+    if (g->stack != nullptr) leave_loop_for(m, g);  // most wait again soon: not worth a move
     use_free_cpu(*runtime, m);
-    if (g->stack != nullptr) leave_loop_for(m, g);
     if (!has_spare(m)) {
       put_off(*runtime, g);
       continue;

@@ -52,6 +52,7 @@ constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 // How soon, and how seldom, to look again at one that runs without a P.
 constexpr std::int64_t kFirstAwayGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
+constexpr std::int64_t kUnknown = -1;
 
 // Of another thread of this process: the kernel derives the clock's number from the thread's.
 std::int64_t cpu_ns_of(const M* m) {
@@ -276,6 +277,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   p->end_hold(now_ns_);
   p->counters.handed_off.increment();
   if (is_hog) p->counters.preempted.increment();
+  if (m->is_in_blocking_call()) rt.long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
   p->seen = P::Seen{};
   if (instead != nullptr) {
@@ -312,7 +314,18 @@ void Sysmon::note_away(M* m) {
   m->away.next = std::exchange(away_, m);
 }
 
+void Sysmon::note_announced() {
+  for (M* m = announced_.exchange(nullptr, base::acquire); m != nullptr;) {
+    M* next = m->next_announced;
+    m->announced.store(false,
+                       base::release);  // before the note: what comes later is announced again
+    note_away(m);
+    m = next;
+  }
+}
+
 void Sysmon::look_at_those_away(Runtime& rt) {
+  note_announced();
   for (M** link = &away_; *link != nullptr;) {
     M* m = *link;
     bool is_back = !m->grip.is_taken();
@@ -323,7 +336,9 @@ void Sysmon::look_at_those_away(Runtime& rt) {
       *link = m->away.next;
       continue;
     }
-    if (now_ns_ - m->away.looked_ns >= m->away.gap_ns) look_at_away(rt, m);
+    // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
+    if (m->is_in_blocking_call() || now_ns_ - m->away.looked_ns >= m->away.gap_ns)
+      look_at_away(rt, m);
     look_again_in(m->away.looked_ns + m->away.gap_ns - now_ns_);
     link = &m->away.next;
   }
@@ -335,12 +350,17 @@ void Sysmon::look_at_away(Runtime& rt, M* m) {
   if (m->is_in_blocking_call()) {
     away.looked_ns = now_ns_;
     away.gap_ns = kLongestAwayGapNs;
+    away.cpu_ns = kUnknown;
     return;
   }
   std::int64_t used = cpu_ns_of(m);
   std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
-  bool used_much =
-      used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
+  std::int64_t before = std::exchange(away.cpu_ns, used);
+  if (before == kUnknown) {
+    away.gap_ns = kFirstAwayGapNs;
+    return;
+  }
+  bool used_much = used - before > passed / 8;  // it may share its CPU with many
   if (used_much && !m->grip.is_inside() && rt.options.preempt) {
     away.gap_ns = kMillisecond;
     rt.preemption.stop(m);

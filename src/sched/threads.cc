@@ -34,8 +34,6 @@ void begin_m(M* m) {
   m->tid.store(gettid(), base::relaxed);
   set_current_m(m);
   open_signal_stack(m);
-  m->timer_slack_before_ns = prctl(PR_GET_TIMERSLACK);
-  prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
 }
 
 void* thread_main(void* argument) {
@@ -51,13 +49,21 @@ void* thread_main(void* argument) {
 
 }  // namespace
 
+void be_punctual(M* m) {
+  if (m->timer_slack_before_ns != 0) return;
+  m->timer_slack_before_ns = prctl(PR_GET_TIMERSLACK);
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+}
+
 void end_m(M* m) {
   if (m->spare != nullptr) {
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
   close_signal_stack(m);
-  prctl(PR_SET_TIMERSLACK, m->timer_slack_before_ns);
+  if (m->timer_slack_before_ns != 0) {
+    prctl(PR_SET_TIMERSLACK, std::exchange(m->timer_slack_before_ns, 0));
+  }
   set_current_m(nullptr);
 }
 

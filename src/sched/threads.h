@@ -99,6 +99,10 @@ class Threads {
   bool stop_ = false;
 };
 
+// The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by
+// itself may be put together by the kernel with other wake-ups as usual.
+void be_punctual(M* m);
+
 // The calling thread ceases to be an M.
 void end_m(M* m);
 
