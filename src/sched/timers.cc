@@ -119,7 +119,7 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
     }
   }
   m->p->counters.timers_fired.add(count);
-  if (count == kBatch) m->p->fire_again_at_tick = m->p->counters.ticks.read() + count;
+  if (count == kBatch) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // The first is run at once by the caller; nobody has to be woken for it.
   if (more) wake_searcher(rt, m);
   return first;
@@ -128,7 +128,7 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
 // More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and
 // run when what was fetched for them has gone from the caches again. Searchers fire what is due meanwhile.
 static bool has_enough_woken(const P* p) {
-  return p->counters.ticks.read() < p->fire_again_at_tick;
+  return p->counters.ticks.read() < p->fire_again_at_tick && !p->queue.looks_empty();
 }
 
 G* fire_own(Runtime& rt, M* m) {
