@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "sched/current.h"
 #include "sched/find_work.h"
+#include "sched/free_cpu.h"
 #include "sched/loop.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -38,6 +39,7 @@ bool sleep_in_place(Runtime& rt, M* m) {
   P* p = std::exchange(m->handed, nullptr);
   if (p == nullptr) return false;
   begin_with(rt, m, p);
+  use_free_cpu(rt, m);
   return true;
 }
 
@@ -61,9 +63,12 @@ void end_bound(M* m) {
   runtime->threads.note_ended(m);
 }
 
-void wake_successor(Runtime& rt, M* m) {
+void wake_successor(Runtime& rt, M* m, int cpu) {
   if (m->successor.load(base::relaxed) == nullptr) return;
-  if (M* next = m->successor.exchange(nullptr, base::acquire)) wake(rt, next);
+  if (M* next = m->successor.exchange(nullptr, base::acquire)) {
+    next->handed->free_cpu = cpu;
+    wake(rt, next);
+  }
 }
 
 void begin_with(Runtime& rt, M* m, P* p) {
@@ -104,7 +109,7 @@ bool wait_for_p(Runtime& rt, M* m) {
 bool wait_in_place(Runtime& rt, M* m, Line line) {
   m->p = nullptr;
   if (take_idle_p(rt, m)) {
-    wake_successor(rt, m);
+    wake_successor(rt, m, kAnyCpu);
     return true;
   }
   G* g = m->current;
@@ -112,7 +117,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   g->bound = true;
   g->thread = m;
   if (!get_in_place(rt, m)) {
-    wake_successor(rt, m);
+    wake_successor(rt, m, kAnyCpu);
     g->bound = was_bound;
     return false;
   }
@@ -125,7 +130,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
     rt.global.push_urgent(g);
   }
   is_back(rt, m);
-  wake_successor(rt, m);
+  wake_successor(rt, m, this_cpu());
   wake_searcher(rt, nullptr);
   bool has_p = sleep_in_place(rt, m);
   if (!has_p) m->grip.has_none();
@@ -135,22 +140,22 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   return has_p;
 }
 
-bool hand_p_to_thread_of(Runtime& rt, P* p, G* g) {
+M* hand_p_to_thread_of(Runtime& rt, P* p, G* g) {
   M* its = g->thread;
-  {
-    std::lock_guard hold(rt.idle.lock());
-    if (!its->waits_in_place) return false;
-    its->waits_in_place = false;
-    its->handed = p;
-  }
-  its->wake_up.set();
-  return true;
+  std::lock_guard hold(rt.idle.lock());
+  if (!its->waits_in_place) return nullptr;
+  its->waits_in_place = false;
+  its->handed = p;
+  return its;
 }
 
 bool pass_p_to_thread_of(Runtime& rt, M* m, G* g) {
   P* p = std::exchange(m->p, nullptr);
   p->end_hold(base::now_ns());
-  return hand_p_to_thread_of(rt, p, g) && wait_for_p(rt, m);
+  M* its = hand_p_to_thread_of(rt, p, g);
+  if (its == nullptr) return false;
+  its->wake_up.set();
+  return wait_for_p(rt, m);
 }
 
 void park_bound(M* m, G* g, Commit commit, void* argument) {

@@ -15,8 +15,8 @@ namespace magpie::sched {
 
 struct Runtime;
 
-// Wakes the M that got the P which was taken from m, unless somebody has.
-void wake_successor(Runtime& rt, M* m);
+// Wakes the M that got the P which was taken from m, unless somebody has. It goes on, on the given CPU (free_cpu.h).
+void wake_successor(Runtime& rt, M* m, int cpu);
 
 // The M gets p: everything that comes with it.
 void begin_with(Runtime& rt, M* m, P* p);
@@ -38,8 +38,9 @@ enum class Line { urgent, held };
 // m took the bound g from a queue. Returns when m has another P; false: the runtime ends.
 [[nodiscard]] bool pass_p_to_thread_of(Runtime& rt, M* m, G* g);
 
-// Hands p to the thread of a bound goroutine. The caller has p, and took g from a queue. False: the runtime ends.
-[[nodiscard]] bool hand_p_to_thread_of(Runtime& rt, P* p, G* g);
+// Hands p to the thread of a bound goroutine, and returns that: the caller wakes it. The caller has p, and took g from a
+// queue. Null: the runtime ends.
+[[nodiscard]] M* hand_p_to_thread_of(Runtime& rt, P* p, G* g);
 
 // Parking and yielding of a bound goroutine: the thread gives its P up and waits in place.
 void park_bound(M* m, G* g, Commit commit, void* argument);

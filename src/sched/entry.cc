@@ -1,6 +1,7 @@
 #include "sched/entry.h"
 
 #include "sched/bound.h"
+#include "sched/free_cpu.h"
 #include "sched/loop.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
@@ -25,7 +26,7 @@ bool queue_up(M* m, G* g, void*) {
 M* come_in_slowly(M* m) {
   if (m->grip.keep()) return m;
   Runtime& rt = *runtime;
-  wake_successor(rt, m);
+  wake_successor(rt, m, this_cpu());
   m->p = nullptr;
   if (m->current->bound) {
     if (!wait_in_place(rt, m, Line::urgent)) leave_for_good(m);

@@ -169,6 +169,7 @@ bool rest(Runtime& rt, M* m) {
       report_deadlock(rt);
     next = std::min(next, rt.stacks.next_trim_ns());
     bool keeps = next != kNever && rt.watch.take(next);
+    if (keeps) be_punctual(m);
     bool polled = rt.network.sleep_in_poller(rt, m, keeps ? next : kNever);
     if (!polled && !keeps) break;
     bool handed = !polled && m->wake_up.wait_until(next);

@@ -20,6 +20,7 @@ class Idle {
 
   void push_locked(P* p) {
     p->state.store(PState::idle, base::relaxed);  // relaxed: for readers of statistics
+    p->free_cpu = -1;
     p->next_idle = ps_;
     ps_ = p;
   }

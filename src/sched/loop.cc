@@ -10,6 +10,7 @@
 #include "sched/entry.h"
 #include "sched/find_work.h"
 #include "sched/fork.h"
+#include "sched/free_cpu.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/slice.h"
@@ -277,7 +278,8 @@ void loop(M* m) {
       if (!pass_p_to_thread_of(*runtime, m, g)) leave_loop_for_thread(m);
       continue;
     }
-    if (g->stack != nullptr) leave_loop_for(m, g);
+    if (g->stack != nullptr) leave_loop_for(m, g);  // most wait again soon: not worth a move
+    use_free_cpu(*runtime, m);
     if (!has_spare(m)) {
       put_off(*runtime, g);
       continue;

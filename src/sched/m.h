@@ -39,7 +39,8 @@ struct M {
   std::int64_t watch_owed_ns =
       timer::kNever;     // [watch] a timer armed while parking: the armer's part is still to do
   int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
-  bool is_over = false;  // the thread ends before the runtime does
+  std::int64_t handed_over_ns = 0;  // when blocking() handed its P over; 0: it did not
+  bool is_over = false;             // the thread ends before the runtime does
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -88,12 +89,14 @@ struct M {
   struct Away {
     M* next = nullptr;
     bool listed = false;
-    bool uses_cpu = false;    // that is why its P was taken
     std::int64_t cpu_ns = 0;  // what the thread had used up at the last look
     std::int64_t taken_ns = 0;
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
   } away;
+  M* next_announced = nullptr;  // guarded by announced
+  base::Atomic<bool> announced{
+      false};  // atomic: it gave its P away, and sysmon has not heard yet, see Sysmon::announce
 
   // fixed once it is known to others
   M* older = nullptr;
@@ -103,7 +106,7 @@ struct M {
   base::Event wake_up;
   pthread_t thread{};
   base::Atomic<pid_t> tid{0};     // atomic: relaxed, written before it holds its first P
-  int timer_slack_before_ns = 0;  // the thread's own
+  int timer_slack_before_ns = 0;  // the thread's own; 0: it still has it
   int pinned_to = -1;             // CPU; -1: not pinned
   void* signal_stack = nullptr;
 };

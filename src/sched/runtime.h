@@ -9,6 +9,7 @@
 #include "sched/g_pool.h"
 #include "sched/global_queue.h"
 #include "sched/idle.h"
+#include "sched/long_calls.h"
 #include "sched/network.h"
 #include "sched/p_table.h"
 #include "sched/pin.h"
@@ -53,6 +54,8 @@ struct Runtime {
   Sysmon sysmon;
   Preemption preemption;
   Schedtrace schedtrace;
+
+  LongCalls long_calls;
 
   // atomic: goroutines that run without a P, or are about to queue for one; seq_cst, for the detection of deadlocks
   base::Atomic<int> away{0};

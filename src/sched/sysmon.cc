@@ -18,6 +18,7 @@
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
+#include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
 #include "sched/runtime.h"
@@ -35,7 +36,8 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
-constexpr std::size_t kMostSpares = 16;  // threads made ahead when many goroutines block
+constexpr std::size_t kMostSpares = 16;         // threads made ahead when many goroutines block
+constexpr std::size_t kMostSparesForLoops = 4;  // each lasts for a time slice
 constexpr std::int64_t kStopsWithinNs =
     200 * kMicrosecond;                                  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
@@ -51,6 +53,7 @@ constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 // How soon, and how seldom, to look again at one that runs without a P.
 constexpr std::int64_t kFirstAwayGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
+constexpr std::int64_t kUnknown = -1;
 
 // Of another thread of this process: the kernel derives the clock's number from the thread's.
 std::int64_t cpu_ns_of(const M* m) {
@@ -237,19 +240,22 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   something_happened_ = true;
   bool is_hog = because == Because::ran_long;
   // Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
+  // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
   G* instead = nullptr;
   M* next = nullptr;
   bool too_many = rt.preempted.load(base::relaxed) >= rt.options.max_preempted;
-  if (is_hog && too_many && need == Need::others) {
+  bool only_held_wait = p->queue.looks_empty() && rt.global.size() == rt.global.held();
+  if (is_hog && need == Need::others && (too_many || only_held_wait))
     instead = rt.global.pop_held();
-    if (instead == nullptr) return look_again_in(kUsualGapNs);
-  } else {
+  if (instead == nullptr) {
+    if (is_hog && too_many && need == Need::others) return look_again_in(kUsualGapNs);
     std::lock_guard hold(rt.idle.lock());
     next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
   }
   if (instead == nullptr && next == nullptr) {
     std::size_t waiting = p->queue.size() + rt.global.size();
-    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, kMostSpares)));
+    std::size_t most = is_hog ? kMostSparesForLoops : kMostSpares;
+    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, most)));
     // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
     // and all who hold Ps wait for.
     instead = rt.global.pop_held();
@@ -278,15 +284,16 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   p->end_hold(now_ns_);
   p->counters.handed_off.increment();
   if (is_hog) p->counters.preempted.increment();
+  if (m->is_in_blocking_call()) rt.long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
   p->seen = P::Seen{};
   if (instead != nullptr) {
-    if (is_hog) rt.preemption.stop(m);
-    (void)hand_p_to_thread_of(rt, p, instead);  // false: the runtime ends
-    return;
+    next = hand_p_to_thread_of(rt, p, instead);
+    if (next == nullptr) return;  // the runtime ends
+  } else {
+    next->handed = p;
+    next->handed_searching = false;
   }
-  next->handed = p;
-  next->handed_searching = false;
   if (is_hog) {
     m->successor.store(next, base::release);
     rt.preemption.stop(m);
@@ -314,18 +321,31 @@ void Sysmon::note_away(M* m) {
   m->away.next = std::exchange(away_, m);
 }
 
+void Sysmon::note_announced() {
+  for (M* m = announced_.exchange(nullptr, base::acquire); m != nullptr;) {
+    M* next = m->next_announced;
+    m->announced.store(false,
+                       base::release);  // before the note: what comes later is announced again
+    note_away(m);
+    m = next;
+  }
+}
+
 void Sysmon::look_at_those_away(Runtime& rt) {
+  note_announced();
   for (M** link = &away_; *link != nullptr;) {
     M* m = *link;
     bool is_back = !m->grip.is_taken();
     // It may have come back before it was told of its successor.
-    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(rt, m);
+    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(rt, m, kAnyCpu);
     if (is_back) {
       m->away.listed = false;
       *link = m->away.next;
       continue;
     }
-    if (now_ns_ - m->away.looked_ns >= m->away.gap_ns) look_at_away(rt, m);
+    // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
+    if (m->is_in_blocking_call() || now_ns_ - m->away.looked_ns >= m->away.gap_ns)
+      look_at_away(rt, m);
     look_again_in(m->away.looked_ns + m->away.gap_ns - now_ns_);
     link = &m->away.next;
   }
@@ -337,12 +357,17 @@ void Sysmon::look_at_away(Runtime& rt, M* m) {
   if (m->is_in_blocking_call()) {
     away.looked_ns = now_ns_;
     away.gap_ns = kLongestAwayGapNs;
+    away.cpu_ns = kUnknown;
     return;
   }
   std::int64_t used = cpu_ns_of(m);
   std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
-  bool used_much =
-      used - std::exchange(away.cpu_ns, used) > passed / 8;  // it may share its CPU with many
+  std::int64_t before = std::exchange(away.cpu_ns, used);
+  if (before == kUnknown) {
+    away.gap_ns = kFirstAwayGapNs;
+    return;
+  }
+  bool used_much = used - before > passed / 8;  // it may share its CPU with many
   if (used_much && !m->grip.is_inside() && rt.options.preempt) {
     away.gap_ns = kMillisecond;
     rt.preemption.stop(m);

@@ -50,6 +50,15 @@ class Sysmon {
     if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
   }
 
+  // m's thread, inside: it has given its P away for a blocking call. It is looked after as if the P had been taken.
+  void announce(M* m) {
+    if (m->announced.exchange(true, base::acq_rel)) return;  // sysmon is about to hear of it
+    M* head = announced_.load(base::relaxed);
+    do {
+      m->next_announced = head;
+    } while (!announced_.compare_exchange_weak(head, m, base::release, base::relaxed));
+  }
+
   int helpers() const { return running_ ? 1 : 0; }
 
  private:
@@ -74,6 +83,7 @@ class Sysmon {
   bool is_asleep_in_kernel(M* m) const;
 
   void note_away(M* m);
+  void note_announced();
   void look_at_those_away(Runtime& rt);
   void look_at_away(Runtime& rt, M* m);
 
@@ -90,6 +100,7 @@ class Sysmon {
   base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
   base::Atomic<bool> asleep_{false};  // atomic: seq_cst, see wake_if_asleep()
   base::Event event_;
+  base::Atomic<M*> announced_{nullptr};         // atomic: Ms release, sysmon acquires
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
 };
 

@@ -34,8 +34,6 @@ void begin_m(M* m) {
   m->tid.store(gettid(), base::relaxed);
   set_current_m(m);
   open_signal_stack(m);
-  m->timer_slack_before_ns = prctl(PR_GET_TIMERSLACK);
-  prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
 }
 
 void* thread_main(void* argument) {
@@ -51,13 +49,21 @@ void* thread_main(void* argument) {
 
 }  // namespace
 
+void be_punctual(M* m) {
+  if (m->timer_slack_before_ns != 0) return;
+  m->timer_slack_before_ns = prctl(PR_GET_TIMERSLACK);
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+}
+
 void end_m(M* m) {
   if (m->spare != nullptr) {
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
   close_signal_stack(m);
-  prctl(PR_SET_TIMERSLACK, m->timer_slack_before_ns);
+  if (m->timer_slack_before_ns != 0) {
+    prctl(PR_SET_TIMERSLACK, std::exchange(m->timer_slack_before_ns, 0));
+  }
   set_current_m(nullptr);
 }
 
@@ -220,10 +226,17 @@ void Threads::serve_requests() {
       auto searching = p->wanted_by_searcher ? Searching::yes : Searching::no;
       if (!make(p, searching)) do_without_thread(*runtime, p, searching);
     }
-    while (spares-- > 0 && make(nullptr, Searching::no)) {
-    }
+    if (spares > 0) make_spares(spares);
     if (refresh) refresh_procs(*runtime);
   }
+}
+
+// Who asked again meanwhile asked for these.
+void Threads::make_spares(int count) {
+  while (count-- > 0 && make(nullptr, Searching::no)) {
+  }
+  std::lock_guard hold(lock_);
+  spares_wanted_ = 0;
 }
 
 void Threads::note_ended(M* m) {

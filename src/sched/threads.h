@@ -78,6 +78,7 @@ class Threads {
   void complain(const char* why);
   M* publish(std::unique_ptr<M> m);
   void serve_requests();
+  void make_spares(int count);
   P* pop_wanted();
 
   base::Atomic<int> count_{0};                 // atomic: read by anyone
@@ -97,6 +98,10 @@ class Threads {
   bool refresh_wanted_ = false;
   bool stop_ = false;
 };
+
+// The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by
+// itself may be put together by the kernel with other wake-ups as usual.
+void be_punctual(M* m);
 
 // The calling thread ceases to be an M.
 void end_m(M* m);

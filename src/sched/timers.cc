@@ -119,13 +119,20 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
     }
   }
   m->p->counters.timers_fired.add(count);
+  if (count == kBatch) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // The first is run at once by the caller; nobody has to be woken for it.
   if (more) wake_searcher(rt, m);
   return first;
 }
 
+// More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and
+// run when what was fetched for them has gone from the caches again. Searchers fire what is due meanwhile.
+static bool has_enough_woken(const P* p) {
+  return p->counters.ticks.read() < p->fire_again_at_tick && !p->queue.looks_empty();
+}
+
 G* fire_own(Runtime& rt, M* m) {
-  if (!has_timers(m->p)) return nullptr;
+  if (!has_timers(m->p) || has_enough_woken(m->p)) return nullptr;
   std::int64_t now = base::now_ns();
   if (m->p->timers.earliest_ns() > now) return nullptr;
   return fire_due(rt, m, m->p->timers, now);
@@ -142,6 +149,7 @@ G* fire_others(Runtime& rt, M* m) {
 }
 
 bool own_timers_are_due(P* p) {
+  if (has_enough_woken(p)) return false;
   bool exact = p->turns_to_exact_look-- == 0;
   if (exact) p->turns_to_exact_look = kTurnsPerExactLook;
   bool due = p->timers.earliest_ns() <= (exact ? base::now_ns() : base::coarse_now_ns());

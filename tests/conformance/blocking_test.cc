@@ -156,6 +156,51 @@ RT_TEST(Blocking, ManyTimesByMany) {
   EXPECT_EQ(calls.load(), 400);
 }
 
+// Long ones first, so that Ps are handed over at once; then short ones, which say that this was wrong.
+RT_TEST(Blocking, LongAndShortCallsMayBeMixed) {
+  std::atomic<int> calls{0};
+  for (const int microseconds : {300, 0, 300, 1}) {
+    WaitGroup group;
+    for (int i = 0; i < 20; ++i) {
+      group.go([&, microseconds] {
+        for (int k = 0; k < 10; ++k) {
+          blocking([=] {
+            if (microseconds != 0) usleep(static_cast<useconds_t>(microseconds));
+          });
+          ++calls;
+          if (k % 2 == 0) yield();
+        }
+      });
+    }
+    group.wait();
+  }
+  EXPECT_EQ(calls.load(), 4 * 20 * 10);
+}
+
+// All calls that are made while others wait hand their P over; the threads without one that compute instead are stopped.
+TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
+  run(Options{.procs = 1, .time_slice = 1ms}, [] {
+    std::atomic<bool> stop{false};
+    std::atomic<int> computing{0};
+    WaitGroup group;
+    constexpr int kMany = 12;
+    for (int i = 0; i < kMany; ++i) {
+      group.go([&] {
+        blocking([] { usleep(1000); });
+        ++computing;
+        while (!stop.load(std::memory_order_relaxed)) usleep(0);
+      });
+    }
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      return computing.load() == kMany;
+    }));
+    EXPECT_GT(stats().total.handoffs, 3U);
+    stop.store(true);
+    group.wait();
+  });
+}
+
 TEST(Blocking, IsNoDeadlock) {
   // Every P idle, every other goroutine asleep: but one thread is out there and will come back.
   run(Options{.procs = 2}, [] {

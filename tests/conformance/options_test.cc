@@ -7,7 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/fence.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -98,20 +97,6 @@ TEST(Options, ThreadsThatWokeSomebodyAndEndedLeaveNoDeadlockBehind) {
       done.wait();
     });
     for (auto& waker : wakers) waker.join();
-  }
-}
-
-// As on a kernel that has none. Last, for it holds for the rest of the process.
-TEST(OptionsWithoutMembarrier, WakeUpsAndTheNextSlotWorkWithRealFences) {
-  base::forbid_membarrier();
-  for (const int procs : {1, 2, 8}) {
-    run(Options{.procs = procs}, [] {
-      for (int round = 0; round < 200; ++round) {
-        WaitGroup all;
-        for (int i = 0; i < 50; ++i) all.go([] { spawn([] { yield(); }).join(); });
-        all.wait();
-      }
-    });
   }
 }
 

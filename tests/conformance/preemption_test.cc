@@ -5,12 +5,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -37,6 +40,12 @@ void in_between() {}
 // Loops on the CPU without calling the runtime until told otherwise.
 void spin_until(const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) in_between();
+}
+
+std::chrono::nanoseconds cpu_time_of_this_thread() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::uint64_t preemptions() { return stats().total.preemptions; }
@@ -117,6 +126,32 @@ TEST(Preemption, BeyondTheLimitThoseThatWereStoppedTakeTurns) {
     EXPECT_GT(preemptions(), 0U);
     stop.store(true);
     loops.wait();
+  });
+}
+
+TEST(Preemption, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
+  constexpr int kProcs = 2, kMostStopped = 8, kMadeAhead = 4, kMany = 120;
+  run(Options{.procs = kProcs, .time_slice = 1ms, .max_preempted = kMostStopped}, [] {
+    std::atomic<int> done{0};
+    WaitGroup all;
+    int most_threads = 0;
+    for (int i = 0; i < kMany; ++i) {
+      all.go([&] {
+        const auto begin = cpu_time_of_this_thread();
+        while (cpu_time_of_this_thread() - begin < 5ms) in_between();
+        ++done;
+      });
+    }
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      most_threads = std::max(most_threads, num_threads());
+      return done.load() == kMany;
+    }));
+    all.wait();
+    EXPECT_GT(preemptions(), static_cast<std::uint64_t>(kMostStopped));
+    // On a busy machine sysmon takes Ps before those that it stopped have got to count themselves.
+    constexpr int kNotCountedYet = 20;
+    EXPECT_LE(most_threads, kProcs + kMostStopped + kMadeAhead + kNotCountedYet);
   });
 }
 

@@ -218,6 +218,32 @@ RT_TEST(Timer, AHundredThousandAreStoppedOrFire) {
   EXPECT_EQ(stats().timers, 0U);
 }
 
+// They are fired in batches, and the next batch waits for the last. The loops keep every queue full meanwhile.
+RT_TEST(Timer, MassesThatAreDueTogetherFireBesideGoroutinesThatAlwaysYield) {
+  std::atomic<bool> stop{false};
+  WaitGroup loops, sleepers;
+  for (int i = 0; i < 100; ++i) {
+    loops.go([&] {
+      while (!stop.load()) yield();
+    });
+  }
+  const auto due = steady_clock::now() + 5ms;
+  std::atomic<int> early{0};
+  for (int i = 0; i < 2'000; ++i) {
+    sleepers.go([&] {
+      sleep_until(due);
+      if (steady_clock::now() < due) ++early;
+    });
+  }
+  std::vector<Chan<TimePoint>> channels;  // these wake nobody when they fire
+  for (int i = 0; i < 500; ++i) channels.push_back(after(due - steady_clock::now()));
+  sleepers.wait();
+  for (auto& channel : channels) EXPECT_TRUE(channel.recv().has_value());
+  EXPECT_EQ(early.load(), 0);
+  stop.store(true);
+  loops.wait();
+}
+
 TEST(Timer, OutlivesTheRuntime) {
   std::optional<Timer> timer;
   std::optional<Ticker> ticker;

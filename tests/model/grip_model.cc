@@ -11,6 +11,7 @@
 // Mutant MUTANT_BLIND_EXCHANGE    the M refuses what was taken already
 // Mutant MUTANT_NO_LOOK           the M does not look whether its P was taken
 // Mutant MUTANT_STOPS_INSIDE      the handler does not look whether the M is inside
+// Mutant MUTANT_KEEPS_GRIP        the M gives its P away and does not say that it has none
 #include "model_run.h"
 
 #include "sched/grip.h"
@@ -145,6 +146,52 @@ struct Stopped : model::Scenario<3> {
   }
 };
 
+// The M gives its P away itself, while the taker tries: only one of them may. Then it comes back for another.
+struct GivenAway : model::Scenario<2> {
+  Thread m;
+  Atomic<int> idle{0};
+  Atomic<int> holder{1};  // 1: the M. As P::holder
+
+  void before() override { m.start(); }
+
+  bool take_idle() {
+    int now = 1;
+    return idle.compare_exchange_strong(now, 0, magpie::base::acq_rel, relaxed);
+  }
+  void wait_for_p() {
+    while (!take_idle()) rl::yield(1, RL_INFO);
+    holder.store(1, relaxed);
+  }
+
+  void run_m() {
+    m.come_in([this] { wait_for_p(); });
+    m.use_p();
+    holder.store(0, relaxed);
+    if (!chosen<"MUTANT_KEEPS_GRIP">()) m.grip.has_none();
+    idle.store(1, release);
+    m.grip.leave();
+    m.come_in([this] { wait_for_p(); });
+    m.use_p();
+    m.grip.leave();
+  }
+
+  void run_taker() {
+    if (!m.grip.ask()) return;
+    if (m.grip.is_outside_for_taker() && holder.load(relaxed) == 1 && m.grip.confirm()) {
+      m.use_p();
+      idle.store(1, release);
+    } else {
+      m.grip.withdraw();
+    }
+    // Whoever gets a P that was given away uses it.
+    if (!take_idle()) return;
+    m.use_p();
+    idle.store(1, release);
+  }
+
+  void thread(unsigned index) override { index == 0 ? run_m() : run_taker(); }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -154,5 +201,6 @@ int main(int argc, char** argv) {
       .explore<Taking<2, 2>>("two entries, two tries", model::bounded(5))
       .explore<Taking<3, 2>>("three entries, two tries", model::bounded(4))
       .explore<Stopped>("stopped by a signal", model::bounded(3))
+      .explore<GivenAway>("gives its P away", model::full())
       .report();
 }
