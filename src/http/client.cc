@@ -1,0 +1,218 @@
+#include <magpie/http/client.h>
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <magpie/net/tcp.h>
+
+#include "http/client_core.h"
+#include "http/text.h"
+
+namespace magpie::http {
+
+namespace {
+
+class TcpDialer final : public Dialer {
+ public:
+  std::unique_ptr<net::Stream> dial(const Url& url, detail::DeadlineNs deadline) override {
+    if (url.scheme != "http")
+      throw std::invalid_argument("magpie: this Client knows no " + url.scheme);
+    return std::make_unique<net::TcpConn>(
+        net::TcpConn::connect_until(url.host_and_port(), deadline));
+  }
+};
+
+bool may_be_repeated(std::string_view method) {
+  constexpr std::string_view kMethods[] = {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"};
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
+bool usually_has_body(std::string_view method) {
+  return method == "POST" || method == "PUT" || method == "PATCH";
+}
+
+void append_field(std::string& head, std::string_view name, std::string_view value) {
+  if (!is_field_name(name) || !is_field_value(value))
+    throw std::invalid_argument("magpie: Client: bytes that may not stand in the header \"" +
+                                std::string(name) + "\"");
+  if (same_name(name, "Content-Length") || same_name(name, "Transfer-Encoding"))
+    throw std::invalid_argument("magpie: Client: " + std::string(name) + " is set by the client");
+  head.append(name).append(": ").append(value).append("\r\n");
+}
+
+std::string head_of(const ClientCore::Question& question, const Url& url) {
+  if (!is_field_name(question.method))
+    throw std::invalid_argument("magpie: Client: a method that is none");
+  std::string head(question.method);
+  head.append(" ").append(url.target).append(" HTTP/1.1\r\n");
+  if (!question.headers.has("Host")) append_field(head, "Host", url.authority());
+  for (const auto& [name, value] : question.headers) append_field(head, name, value);
+  if (question.source != nullptr && !question.source->size()) {
+    head.append("Transfer-Encoding: chunked\r\n");
+  } else if (question.source != nullptr || !question.text.empty() ||
+             usually_has_body(question.method)) {
+    head.append("Content-Length: ");
+    append_number(head,
+                  question.source != nullptr ? *question.source->size() : question.text.size());
+    head.append("\r\n");
+  }
+  return head.append("\r\n");
+}
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+}  // namespace
+
+ClientCore::ClientCore(const ClientOptions& its_options, std::unique_ptr<Dialer> dialer)
+    : options(its_options),
+      timeout_ns(detail::whole_ns(its_options.timeout)),
+      pool(std::make_shared<ClientPool>(its_options.max_idle_per_host, its_options.idle_timeout)),
+      dialer_(std::move(dialer)) {}
+
+std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> stream,
+                                                const Question& question, const Url& url,
+                                                std::string_view head, bool& heard) {
+  auto reply = std::make_unique<ClientReply>(std::move(stream), pool,
+                                             url.scheme + "://" + url.host_and_port());
+  reply->url = url.to_string();
+  if (same_name(question.headers.get("Connection"), "close")) reply->may_keep = false;
+  try {
+    if (question.source != nullptr) {
+      reply->send(head, *question.source);
+    } else {
+      reply->send(head, question.text);
+    }
+    reply->receive_head(
+        question.method == "HEAD" ? Parser::Kind::response_to_head : Parser::Kind::response,
+        options.max_header_bytes);
+  } catch (...) {
+    heard = reply->has_heard();
+    throw;
+  }
+  return reply;
+}
+
+std::unique_ptr<ClientReply> ClientCore::ask(const Question& question, const Url& url,
+                                             detail::DeadlineNs deadline) {
+  const std::string head = head_of(question, url);
+  auto limit = [deadline](net::Stream& stream) {
+    stream.set_read_deadline_ns(deadline);
+    stream.set_write_deadline_ns(deadline);
+  };
+  bool heard = false;
+  if (auto kept = pool->take(url.scheme + "://" + url.host_and_port())) {
+    limit(*kept);
+    try {
+      return ask_on(std::move(kept), question, url, head, heard);
+    } catch (const std::system_error& error) {
+      // The server may have closed it just now. What it may do twice, and has not begun to answer, is asked again.
+      if (heard || question.source != nullptr || !may_be_repeated(question.method) ||
+          error.code() == std::errc::timed_out || error.code() == std::errc::operation_canceled)
+        throw;
+    }
+  }
+  auto stream =
+      dialer_->dial(url, std::min(deadline, detail::deadline_after(options.connect_timeout)));
+  limit(*stream);
+  return ask_on(std::move(stream), question, url, head, heard);
+}
+
+ReplyStream ClientCore::open(const Question& question, std::string_view url_text) {
+  const std::int64_t limit = timeout_ns.load(std::memory_order_relaxed);
+  const detail::DeadlineNs deadline =
+      limit == 0 ? detail::kNoDeadline : detail::deadline_after(std::chrono::nanoseconds(limit));
+  Url url = Url::parse(url_text);
+  Headers headers = question.headers;
+  std::string method(question.method);
+  std::string_view text = question.text;
+  BodySource* source = question.source;
+  for (int redirects = 0;; ++redirects) {
+    auto reply = ask({method, headers, text, source}, url, deadline);
+    const std::string location = reply->headers().get("Location");
+    if (!is_redirect(reply->status()) || location.empty() || options.max_redirects == 0)
+      return ReplyStream(std::move(reply));
+    const int status = reply->status();
+    const bool becomes_get =
+        (status == 303 && method != "HEAD") || (status <= 302 && method == "POST");
+    if (source != nullptr && !becomes_get) return ReplyStream(std::move(reply));
+    if (redirects == options.max_redirects) throw ProtocolError("magpie: too many redirects");
+    reply->drain();
+    Url to;
+    try {
+      to = url.resolve(location);
+    } catch (const std::invalid_argument& error) {
+      throw ProtocolError(std::string("magpie: a redirect to nowhere: ") + error.what());
+    }
+    if (becomes_get) {
+      method = "GET";
+      text = {};
+      source = nullptr;
+      for (const char* name :
+           {"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"})
+        headers.remove(name);
+    }
+    if (!to.same_origin(url)) {
+      // Not for somebody else's eyes.
+      for (const char* name : {"Authorization", "Cookie", "Proxy-Authorization", "Host"})
+        headers.remove(name);
+    }
+    url = std::move(to);
+  }
+}
+
+// ---- Client
+
+Client::Client(ClientOptions options)
+    : core_(std::make_shared<ClientCore>(options, std::make_unique<TcpDialer>())) {}
+Client::~Client() { core_->pool->clear(); }
+
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         std::string_view body) {
+  return core_->open({method, headers, body, nullptr}, url);
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         BodySource& body) {
+  return core_->open({method, headers, {}, &body}, url);
+}
+Reply Client::request(std::string_view method, std::string_view url, const Headers& headers,
+                      std::string_view body) {
+  ReplyStream stream = open(method, url, headers, body);
+  Reply reply;
+  reply.status = stream.status();
+  reply.headers = stream.headers();
+  reply.url = stream.url();
+  reply.body = stream.read_all(core_->options.max_body_bytes);
+  return reply;
+}
+Reply Client::get(std::string_view url, const Headers& headers) {
+  return request("GET", url, headers);
+}
+Reply Client::post(std::string_view url, std::string_view body, const Headers& headers) {
+  return request("POST", url, headers, body);
+}
+void Client::set_timeout_ns(std::int64_t nanoseconds) {
+  core_->timeout_ns.store(nanoseconds, std::memory_order_relaxed);
+}
+std::size_t Client::idle_connections() const { return core_->pool->size(); }
+void Client::close_idle_connections() { core_->pool->clear(); }
+
+// ---- ReplyStream
+
+ReplyStream::ReplyStream(std::unique_ptr<ClientReply> reply) : reply_(std::move(reply)) {}
+ReplyStream::ReplyStream(ReplyStream&&) noexcept = default;
+ReplyStream& ReplyStream::operator=(ReplyStream&&) noexcept = default;
+ReplyStream::~ReplyStream() = default;
+int ReplyStream::status() const { return reply_->status(); }
+const Headers& ReplyStream::headers() const { return reply_->headers(); }
+const std::string& ReplyStream::url() const { return reply_->url; }
+std::size_t ReplyStream::read(std::span<std::byte> into) {
+  return reply_->read({reinterpret_cast<char*>(into.data()), into.size()});
+}
+std::string ReplyStream::read_all(std::uint64_t at_most) { return reply_->read_all(at_most); }
+
+}  // namespace magpie::http

@@ -1,0 +1,196 @@
+#include "http/client_reply.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+namespace magpie::http {
+
+namespace {
+
+constexpr std::size_t kReadAtLeast = 2048;
+constexpr std::size_t kUploadPart = 16 * 1024;
+constexpr std::size_t kDrainAtMost = 64 * 1024;
+
+auto bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+bool peer_closed(const std::system_error& error) {
+  return error.code() == std::errc::broken_pipe || error.code() == std::errc::connection_reset;
+}
+
+}  // namespace
+
+// ---- the request
+
+void ClientReply::send(std::string_view head, std::string_view body) {
+  const std::span<const std::byte> parts[] = {bytes(head), bytes(body)};
+  try {
+    stream_->write_parts(std::span(parts).first(body.empty() ? 1 : 2));
+  } catch (const std::system_error& error) {
+    if (!peer_closed(error)) throw;
+    send_error_ = std::current_exception();
+    may_keep = false;
+  }
+}
+
+void ClientReply::send(std::string_view head, BodySource& body) {
+  const bool chunked = !body.size().has_value();
+  std::uint64_t left = body.size().value_or(0);
+  std::vector<std::byte> part(kUploadPart);
+  try {
+    stream_->write(head);
+    for (;;) {
+      std::size_t wanted =
+          chunked ? part.size()
+                  : static_cast<std::size_t>(std::min<std::uint64_t>(left, part.size()));
+      std::size_t n = wanted == 0 ? 0 : body.read(std::span(part).first(wanted));
+      if (!chunked) {
+        if (n == 0 && left > 0)
+          throw std::invalid_argument("magpie: a BodySource was shorter than its size()");
+        if (n == 0) return;
+        left -= n;
+        stream_->write(std::span<const std::byte>(part).first(n));
+        continue;
+      }
+      char size[24];
+      char* end = std::to_chars(size, size + sizeof size, n, 16).ptr;
+      std::memcpy(end, "\r\n", 2);
+      const std::span<const std::byte> parts[] = {
+          bytes({size, static_cast<std::size_t>(end + 2 - size)}),
+          std::span<const std::byte>(part).first(n), bytes("\r\n")};
+      stream_->write_parts(parts);
+      if (n == 0) return;
+    }
+  } catch (const std::system_error& error) {
+    if (!peer_closed(error)) throw;
+    send_error_ = std::current_exception();
+    may_keep = false;
+  }
+}
+
+// ---- the reply
+
+void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) {
+  max_header_bytes_ = max_header_bytes;
+  for (;;) {
+    parser_.begin(kind, {max_header_bytes, 1000});
+    Parser::Progress progress;
+    while ((progress = parser_.parse_head(input_.bytes())) == Parser::Progress::need_more) {
+      std::size_t n = receive(input_.room(kReadAtLeast));
+      if (n == 0) {
+        if (send_error_) std::rethrow_exception(send_error_);
+        if (!has_heard_)
+          throw std::system_error(std::make_error_code(std::errc::connection_reset),
+                                  "magpie: the server closed the connection without a reply");
+        throw ProtocolError("magpie: the reply ended in its header");
+      }
+      input_.filled(n);
+    }
+    if (progress == Parser::Progress::refused)
+      throw ProtocolError(parser_.refusal() == 431
+                              ? "magpie: the header of the reply is too large"
+                              : "magpie: the reply is not HTTP/1.1 as it should be");
+    if (parser_.head().status == 101)
+      throw ProtocolError("magpie: the server switched protocols unasked");
+    if (parser_.head().status >= 200) break;
+    input_.drop(parser_.head_bytes());  // "100 Continue" and the like
+  }
+  const Head& head = parser_.head();
+  for (const Head::Field& field : head.fields)
+    headers_.add(field.name.of(input_.message()), field.value.of(input_.message()));
+  input_.drop(parser_.head_bytes());
+  keep_ = head.keep_alive && may_keep;
+  body_left_ = head.content_length.value_or(0);
+  if (!head.has_body) {
+    body_ = Body::read;
+  } else if (head.chunked) {
+    body_ = Body::chunked;
+  } else if (head.content_length) {
+    body_ = Body::length;
+  } else {
+    body_ = Body::until_end;
+  }
+  if (body_ == Body::read) finish();
+}
+
+std::size_t ClientReply::receive(std::span<char> into) {
+  std::size_t n = stream_->read(std::as_writable_bytes(into));
+  has_heard_ = has_heard_ || n > 0;
+  return n;
+}
+
+// The connection goes back, if it can be used again.
+void ClientReply::finish() {
+  body_ = Body::read;
+  if (keep_ && input_.size() == 0) {
+    stream_->set_deadline(net::Stream::TimePoint::max());
+    pool_->give(key_, std::move(stream_));
+  }
+  stream_.reset();
+}
+
+std::size_t ClientReply::read_length(std::span<char> into) {
+  if (body_ == Body::length)
+    into = into.first(static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), body_left_)));
+  std::size_t n;
+  if (input_.size() > 0) {
+    n = std::min(into.size(), input_.size());
+    std::memcpy(into.data(), input_.message(), n);
+    input_.drop(n);
+  } else {
+    n = receive(into);
+    if (n == 0 && body_ == Body::length) throw ProtocolError("magpie: the reply ended in its body");
+  }
+  body_left_ -= std::min<std::uint64_t>(n, body_left_);
+  if (body_ == Body::length ? body_left_ == 0 : n == 0) finish();
+  return n;
+}
+
+std::size_t ClientReply::read_chunks(std::span<char> into) {
+  for (;;) {
+    Parser::Decoded decoded = parser_.decode(input_.bytes(), into);
+    input_.drop(decoded.taken);
+    if (decoded.progress == Parser::Progress::refused)
+      throw ProtocolError("magpie: a chunk of the reply is malformed");
+    if (decoded.progress == Parser::Progress::complete) finish();
+    if (decoded.given > 0 || body_ == Body::read) return decoded.given;
+    if (input_.size() >= max_header_bytes_)
+      throw ProtocolError("magpie: the header of a chunk is too large");
+    std::size_t n = receive(input_.room(kReadAtLeast));
+    if (n == 0) throw ProtocolError("magpie: the reply ended in its body");
+    input_.filled(n);
+  }
+}
+
+std::size_t ClientReply::read(std::span<char> into) {
+  if (body_ == Body::read || into.empty()) return 0;
+  return body_ == Body::chunked ? read_chunks(into) : read_length(into);
+}
+
+std::string ClientReply::read_all(std::uint64_t at_most) {
+  std::string all;
+  std::size_t size = 0;
+  while (body_ != Body::read) {
+    std::size_t step = std::max<std::size_t>(16 * 1024, size);
+    if (body_ == Body::length)
+      step = static_cast<std::size_t>(std::min<std::uint64_t>(step, body_left_));
+    all.resize(size + step);
+    size += read({all.data() + size, step});
+    if (size > at_most) throw ProtocolError("magpie: the body of the reply is too large");
+  }
+  all.resize(size);
+  return all;
+}
+
+void ClientReply::drain() {
+  char away[4096];
+  for (std::size_t total = 0; total < kDrainAtMost;) {
+    std::size_t n = read(away);
+    if (n == 0) return;
+    total += n;
+  }
+}
+
+}  // namespace magpie::http

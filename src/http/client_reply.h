@@ -1,0 +1,67 @@
+// client_reply.h: a request on its way to a server, and the reply on its way back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <magpie/http/client.h>
+#include <magpie/http/headers.h>
+#include <magpie/net/stream.h>
+
+#include "http/client_pool.h"
+#include "http/input.h"
+#include "http/parser.h"
+
+namespace magpie::http {
+
+class ClientReply {
+ public:
+  ClientReply(std::unique_ptr<net::Stream> stream, std::shared_ptr<ClientPool> pool,
+              std::string key)
+      : stream_(std::move(stream)), pool_(std::move(pool)), key_(std::move(key)) {}
+
+  // Blocks until all is written. A server may answer before it has read everything and close: then what it said counts.
+  void send(std::string_view head, std::string_view body);
+  void send(std::string_view head, BodySource& body);
+  // Blocks until the head of the reply is there. Throws std::system_error, ProtocolError.
+  void receive_head(Parser::Kind kind, std::size_t max_header_bytes);
+  // Whether the server has said anything.
+  bool has_heard() const { return has_heard_; }
+
+  int status() const { return parser_.head().status; }
+  const Headers& headers() const { return headers_; }
+  std::size_t read(std::span<char> into);
+  std::string read_all(std::uint64_t at_most);
+  // Reads a short rest, so that the connection can be used again.
+  void drain();
+
+  std::string url;
+  bool may_keep = true;  // the request did not say otherwise
+
+ private:
+  enum class Body : std::uint8_t { length, chunked, until_end, read };
+
+  std::size_t receive(std::span<char> into);
+  std::size_t read_length(std::span<char> into);
+  std::size_t read_chunks(std::span<char> into);
+  void finish();
+
+  std::unique_ptr<net::Stream> stream_;  // null once given back
+  std::shared_ptr<ClientPool> pool_;
+  std::string key_;
+  Input input_;
+  Parser parser_;
+  Headers headers_;
+  std::exception_ptr send_error_;
+  bool has_heard_ = false;
+  bool keep_ = false;
+  Body body_ = Body::read;
+  std::uint64_t body_left_ = 0;
+  std::size_t max_header_bytes_ = 0;
+};
+
+}  // namespace magpie::http
