@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include <magpie/mutex.h>
 #include <magpie/net/tcp.h>
+#include <magpie/net/tls.h>
 
 #include "http/client_core.h"
 #include "http/text.h"
@@ -15,14 +19,29 @@ namespace magpie::http {
 
 namespace {
 
-class TcpDialer final : public Dialer {
+class SocketDialer final : public Dialer {
  public:
+  explicit SocketDialer(const std::optional<net::TlsClientConfig>& tls) : tls_(tls) {}
+
   std::unique_ptr<net::Stream> dial(const Url& url, detail::DeadlineNs deadline) override {
-    if (url.scheme != "http")
-      throw std::invalid_argument("magpie: this Client knows no " + url.scheme);
+    if (url.scheme == "https") {
+      return std::make_unique<net::TlsConn>(
+          net::TlsConn::connect_until(url.host_and_port(), tls_config(), deadline));
+    }
     return std::make_unique<net::TcpConn>(
         net::TcpConn::connect_until(url.host_and_port(), deadline));
   }
+
+ private:
+  // Reading all the certificates that the system trusts takes a while: only when one is needed.
+  const net::TlsClientConfig& tls_config() {
+    std::lock_guard hold(lock_);
+    if (!tls_) tls_.emplace();
+    return *tls_;
+  }
+
+  Mutex lock_;
+  std::optional<net::TlsClientConfig> tls_;
 };
 
 bool may_be_repeated(std::string_view method) {
@@ -168,7 +187,7 @@ ReplyStream ClientCore::open(const Question& question, std::string_view url_text
 // ---- Client
 
 Client::Client(ClientOptions options)
-    : core_(std::make_shared<ClientCore>(options, std::make_unique<TcpDialer>())) {}
+    : core_(std::make_shared<ClientCore>(options, std::make_unique<SocketDialer>(options.tls))) {}
 Client::~Client() { core_->pool->clear(); }
 
 ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,

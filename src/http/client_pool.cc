@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <magpie/detail/deadline.h>
-#include <magpie/net/tcp.h>
+#include <magpie/net/tls.h>
 #include <magpie/time.h>
 
 namespace magpie::http {
@@ -17,10 +17,11 @@ namespace {
 
 // A server that has closed, or says something unasked, is not to be asked again.
 bool seems_alive(net::Stream& stream) {
-  auto* socket = dynamic_cast<net::SocketStream*>(&stream);
-  if (socket == nullptr) return true;
+  int socket = stream.native_handle();
+  if (socket < 0) return true;
   char byte;
-  ssize_t n = ::recv(socket->native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n > 0) return dynamic_cast<net::TlsConn*>(&stream) != nullptr;  // TLS has words of its own
   return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 

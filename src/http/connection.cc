@@ -25,10 +25,7 @@ bool is_timeout(const std::system_error& error) { return error.code() == std::er
 }  // namespace
 
 Connection::Connection(ServerCore& core, std::unique_ptr<net::Stream> stream)
-    : core_(core),
-      stream_(std::move(stream)),
-      socket_(dynamic_cast<net::SocketStream*>(stream_.get())),
-      watched_(core.watchman(), *stream_) {}
+    : core_(core), stream_(std::move(stream)), watched_(core.watchman(), *stream_) {}
 
 void Connection::run() {
   try {
@@ -124,8 +121,8 @@ bool Connection::rest() {
   char byte = 0;
   std::size_t n = 0;
   try {
-    if (socket_ != nullptr) {
-      socket_->wait_readable();
+    if (stream_->native_handle() >= 0) {
+      stream_->wait_readable();
     } else {
       n = stream_->read(std::as_writable_bytes(std::span(&byte, 1)));
       if (n == 0) return false;
@@ -188,9 +185,8 @@ void Connection::send(std::string_view head, std::string_view body) {
 }
 
 std::string Connection::remote_address() const {
-  if (socket_ == nullptr) return {};
   try {
-    return socket_->remote_address().to_string();
+    return stream_->remote_address().to_string();
   } catch (const std::system_error&) {
     return {};  // it has gone
   }

@@ -68,7 +68,6 @@ class Connection {
 
   ServerCore& core_;
   std::unique_ptr<net::Stream> stream_;
-  net::SocketStream* const socket_;  // the same, or null
   Watched watched_;
   std::unique_ptr<Exchange> exchange_;  // null: at rest
   bool broken_ = false;                 // writing failed, or reading other than by its end

@@ -41,17 +41,18 @@ nanoseconds look_every(const PhaseTimes& times) {
   return nanoseconds(std::clamp<std::int64_t>(shortest / 4, 1'000'000, 500'000'000));
 }
 
-class TcpAcceptor final : public Acceptor {
+template <class Listener>
+class SocketAcceptor final : public Acceptor {
  public:
-  explicit TcpAcceptor(net::TcpListener listener) : listener_(std::move(listener)) {}
+  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {}
   std::unique_ptr<net::Stream> accept() override {
-    return std::make_unique<net::TcpConn>(listener_.accept());
+    return std::make_unique<decltype(listener_.accept())>(listener_.accept());
   }
   void close() noexcept override { listener_.close(); }
   net::Address local_address() const override { return listener_.local_address(); }
 
  private:
-  net::TcpListener listener_;
+  Listener listener_;
 };
 
 // The route's handler, or what is to be answered without one.
@@ -235,7 +236,11 @@ void Server::listen(std::string_view host_and_port) {
   listen(net::TcpListener::bind(host_and_port));
 }
 void Server::listen(net::TcpListener listener) {
-  core_->add_acceptor(std::make_unique<TcpAcceptor>(std::move(listener)));
+  core_->add_acceptor(std::make_unique<SocketAcceptor<net::TcpListener>>(std::move(listener)));
+}
+void Server::listen(std::string_view host_and_port, const net::TlsServerConfig& tls) {
+  core_->add_acceptor(std::make_unique<SocketAcceptor<net::TlsListener>>(
+      net::TlsListener::bind(host_and_port, tls)));
 }
 net::Address Server::local_address() const { return core_->local_address(); }
 void Server::serve() {

@@ -18,6 +18,7 @@
 #include <magpie/http/error.h>
 #include <magpie/http/headers.h>
 #include <magpie/net/stream.h>
+#include <magpie/net/tls.h>
 
 namespace magpie::http {
 
@@ -31,7 +32,8 @@ struct ClientOptions {
   std::size_t max_idle_per_host = 64;              // more are closed after their reply
   int max_redirects = 10;                          // 0: a redirect is a reply like others
   std::size_t max_header_bytes = 64 * 1024;
-  std::uint64_t max_body_bytes = 64 << 20;  // of a Reply; ReplyStream has no limit
+  std::uint64_t max_body_bytes = 64 << 20;       // of a Reply; ReplyStream has no limit
+  std::optional<net::TlsClientConfig> tls = {};  // for https; none: whom the system trusts
 };
 
 struct Reply {

@@ -23,6 +23,7 @@
 #include <magpie/http/response.h>
 #include <magpie/net/address.h>
 #include <magpie/net/tcp.h>
+#include <magpie/net/tls.h>
 
 namespace magpie::http {
 
@@ -68,6 +69,8 @@ class Server {
   // "127.0.0.1:8080", ":8080", "localhost:0". May be called several times. Throws as TcpListener::bind.
   void listen(std::string_view host_and_port);
   void listen(net::TcpListener listener);
+  // The same with TLS. One server may listen for both.
+  void listen(std::string_view host_and_port, const net::TlsServerConfig& tls);
   // Of the first listener. Throws std::logic_error without one.
   net::Address local_address() const;
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include <magpie/detail/deadline.h>
+#include <magpie/net/address.h>
 
 namespace magpie::net {
 
@@ -33,6 +34,13 @@ class Stream {
   virtual void shutdown_write() = 0;
   // Wakes whoever is blocked. May be called several times and from any goroutine or thread. Does not throw.
   virtual void close() noexcept = 0;
+
+  // Blocks until read() would return at once: for bytes, the end or an error. By default does not block.
+  virtual void wait_readable() {}
+  // Of the other end; empty if there is none.
+  virtual Address remote_address() const { return {}; }
+  // The socket, for options of the system; not to be closed. -1: there is none, or it is closed.
+  virtual int native_handle() const noexcept { return -1; }
 
   // Blocks until the whole span is read. Throws EndOfStream too.
   void read_exact(std::span<std::byte> into);

@@ -29,13 +29,11 @@ class SocketStream : public Stream {
   void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
-  // Blocks until read() would return at once: for bytes, the end or an error.
-  void wait_readable();
+  void wait_readable() override;
+  Address remote_address() const override;
+  int native_handle() const noexcept override;
 
   Address local_address() const;
-  Address remote_address() const;
-  // For options of the system. Not to be closed. -1 after close().
-  int native_handle() const noexcept;
 
  protected:
   friend class Listener;

@@ -83,8 +83,9 @@ class TlsConn : public Stream {
   void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
-  // Blocks until read() has a chance: for bytes, the end or an error.
-  void wait_readable();
+  void wait_readable() override;
+  Address remote_address() const override;
+  int native_handle() const noexcept override;
 
   // After the handshake.
   std::string alpn() const;     // the protocol both agreed on; empty: none
@@ -92,8 +93,6 @@ class TlsConn : public Stream {
   bool was_resumed() const;     // with the session of an earlier connection
 
   Address local_address() const;
-  Address remote_address() const;
-  int native_handle() const noexcept;
 
   class Session;  // src/tls/session.h
 

@@ -310,7 +310,7 @@ RT_TEST(HttpClient, RepliesThatAreTooLargeAreRefused) {
 RT_TEST(HttpClient, WhatMakesNoSenseIsRefusedBeforeAnythingIsSent) {
   Client client;
   EXPECT_THROW(client.get("nonsense"), std::invalid_argument);
-  EXPECT_THROW(client.get("https://localhost:1/"), std::invalid_argument);
+  EXPECT_THROW(client.get("gopher://localhost:1/"), std::invalid_argument);
   EXPECT_THROW(client.get("http://localhost:1/", {{"A", "b\r\nC: d"}}), std::invalid_argument);
   EXPECT_THROW(client.get("http://localhost:1/", {{"Content-Length", "5"}}), std::invalid_argument);
   EXPECT_THROW(client.request("GE T", "http://localhost:1/"), std::invalid_argument);
