@@ -78,14 +78,16 @@ TEST(Sleep, TooLongToCountNeverEnds) {
 // Goroutines that sleep until random times, the first of which is `ahead` from now; when they woke, in order.
 std::vector<steady_clock::time_point> order_of_waking(std::chrono::milliseconds ahead) {
   std::vector<steady_clock::time_point> woken;
+  Mutex mutex;  // at one proc too: whose P is taken runs on for a moment beside the next
   run(Options{.procs = 1}, [&] {
     std::mt19937 random(static_cast<unsigned>(support::printed_seed()));
     auto base = steady_clock::now() + ahead;
     WaitGroup all;
     for (int i = 0; i < 200; ++i) {
       auto then = base + std::chrono::microseconds(random() % 1000);
-      all.go([&woken, then] {
+      all.go([&, then] {
         sleep_until(then);
+        std::lock_guard hold(mutex);
         woken.push_back(then);
       });
     }
