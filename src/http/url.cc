@@ -29,6 +29,15 @@ bool is_port(std::string_view text) {
          std::stoi(std::string(text)) <= 65535;
 }
 
+bool is_host(std::string_view text) {
+  const bool address = text.starts_with('[') && text.ends_with(']');
+  if (address) text = text.substr(1, text.size() - 2);
+  return !text.empty() && std::all_of(text.begin(), text.end(), [address](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
+           c == '%' || (address && c == ':');
+  });
+}
+
 // Resolves "." and ".." in a path.
 std::string without_dots(std::string_view path) {
   std::string result;
@@ -78,7 +87,7 @@ Url Url::parse(std::string_view text) {
   url.host = lower(authority.substr(0, colon));
   url.port = colon == std::string_view::npos ? std::string_view() : authority.substr(colon + 1);
   if (url.port.empty()) url.port = default_port(url.scheme);
-  if (url.host.empty()) refuse(text, "has no host");
+  if (!is_host(url.host)) refuse(text, "has no host that is a name or an address");
   if (!is_port(url.port)) refuse(text, "has a port that is none");
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, "/");

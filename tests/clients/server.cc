@@ -36,9 +36,9 @@ int main(int, char** argv) {
     add_routes(plain);
     add_routes(secure);
     plain.listen("127.0.0.1:0");
-    secure.listen("127.0.0.1:0",
-                  net::TlsServerConfig(
-                      {.certificate_file = argv[1], .key_file = argv[2], .alpn = {"http/1.1", "http/1.0"}}));
+    secure.listen("127.0.0.1:0", net::TlsServerConfig({.certificate_file = argv[1],
+                                                       .key_file = argv[2],
+                                                       .alpn = {"http/1.1", "http/1.0"}}));
     std::printf("%d %d\n", plain.local_address().port(), secure.local_address().port());
     std::fflush(stdout);
     WaitGroup serving;

@@ -15,6 +15,10 @@ step(${CMAKE_COMMAND} -S ${source_dir} -B ${work_dir}/build -G ${generator}
   -D CMAKE_CXX_COMPILER=${cxx_compiler}
   -D CMAKE_PREFIX_PATH=${work_dir}/prefix
   -D expected_prefix=${work_dir}/prefix
-  -D expected_version=${version})
+  -D expected_version=${version}
+  "-D expected_components=${components}")
 step(${CMAKE_COMMAND} --build ${work_dir}/build)
 step(${work_dir}/build/outside)
+if(components)
+  step(${work_dir}/build/outside_http)
+endif()

@@ -27,8 +27,9 @@ TEST(HttpUrl, ItsPartsAreFound) {
 TEST(HttpUrl, WhatIsNoneIsRefused) {
   for (const char* text :
        {"", "x", "/a", "http:/x", "ftp://x/", "http://", "http:///a", "http://x:y/",
-        "http://x:99999/", "http://[::1/", "http://[::1]x/", "http://u@x/", "http://x/a b",
-        "http://x/\r\nHost: y", "http://x/\x7f"}) {
+        "http://x:99999/", "http://[::1/", "http://[::1]x/", "http://u@x/", "http://x:y:80/",
+        "http://x\xff/", "http://[]/", "http://x\"/", "http://x/a b", "http://x/\r\nHost: y",
+        "http://x/\x7f"}) {
     EXPECT_THROW(Url::parse(text), std::invalid_argument) << text;
   }
 }
