@@ -39,8 +39,7 @@ struct M {
   std::int64_t watch_owed_ns =
       timer::kNever;     // [watch] a timer armed while parking: the armer's part is still to do
   int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
-  std::int64_t handed_over_ns = 0;  // when blocking() handed its P over; 0: it did not
-  bool is_over = false;             // the thread ends before the runtime does
+  bool is_over = false;  // the thread ends before the runtime does
   context::ExceptionState* exceptions = nullptr;
 
   // What the side that comes up after a switch owes to the side that left.
@@ -105,9 +104,10 @@ struct M {
 
   base::Event wake_up;
   pthread_t thread{};
-  base::Atomic<pid_t> tid{0};     // atomic: relaxed, written before it holds its first P
-  int timer_slack_before_ns = 0;  // the thread's own; 0: it still has it
-  int pinned_to = -1;             // CPU; -1: not pinned
+  base::Atomic<pid_t> tid{0};       // atomic: relaxed, written before it holds its first P
+  std::int64_t handed_over_ns = 0;  // thread only: when blocking() handed its P over; 0: it did not
+  int timer_slack_before_ns = 0;    // the thread's own; 0: it still has it
+  int pinned_to = -1;               // CPU; -1: not pinned
   void* signal_stack = nullptr;
 };
 

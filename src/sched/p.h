@@ -47,15 +47,15 @@ struct alignas(base::kCacheLine) P {
   std::uint64_t slice_tick = 0;        // when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
+  int free_cpu = -1;                      // left by the thread it was taken from, see free_cpu.h
   std::uint64_t overtaken_at_tick = 0;    // by a goroutine that a timer woke, see timers.cc
-  std::uint64_t fire_again_at_tick = 0;   // the same
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
   std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
   std::uint64_t ids_end = 0;
-  int free_cpu = -1;  // left by the thread it was taken from, see free_cpu.h
   base::Random random;
   GCache records;
   stack::Cache stacks;
+  std::uint64_t fire_again_at_tick = 0;  // after many timers that were due together, see timers.cc
 
   // guarded by Idle's lock; by that of Threads while it waits for a new thread
   P* next_idle = nullptr;
