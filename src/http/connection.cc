@@ -85,14 +85,9 @@ bool Connection::receive_more() {
   Input& input = exchange_->in.input;
   // A head has its time from its first byte on, the first one from the beginning of the connection.
   const bool begun = input.size() > 0;
-  std::int64_t due = 0;
   if (begun || first_) {
-    if (head_due_ns_ == 0) {
-      auto time = std::chrono::nanoseconds(core_.options().header_timeout);
-      head_due_ns_ = rough_now_ns() + time.count();
-    }
-    due = head_due_ns_;
-    watched_.enter_until(Phase::head, due);
+    if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
+    watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
     watched_.enter(Phase::idle);
   }
@@ -114,7 +109,7 @@ bool Connection::receive_more() {
 
 // Idle for a while. Gives the buffers back and waits on. False: until the end.
 bool Connection::rest() {
-  if (watched_.has_to_end()) return false;
+  if (watched_.has_to_end() || !core_.idle_connections_rest()) return false;
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
   watched_.enter(Phase::resting);
@@ -255,10 +250,12 @@ void Connection::answer_error(std::exception_ptr error) {
     return;
   }
   int status = 500;
+  bool wanted_so = false;
   std::string text;
   try {
     std::rethrow_exception(error);
   } catch (const StatusError& wanted) {
+    wanted_so = true;
     status = wanted.status();
     text = wanted.what();
   } catch (const std::exception& other) {
@@ -266,7 +263,7 @@ void Connection::answer_error(std::exception_ptr error) {
   } catch (...) {
     text = "not a std::exception";
   }
-  if (status == 500) {
+  if (!wanted_so) {
     if (core_.options().on_error) {
       try {
         core_.options().on_error(exchange_->request, error);

@@ -52,8 +52,7 @@ void RequestState::say_continue() {
 std::size_t RequestState::receive(std::span<char> into) {
   if (body_due_ns_ == 0 || body_credit_ >= kCredit) {
     body_credit_ = 0;
-    auto time = std::chrono::nanoseconds(connection_->core().options().body_timeout);
-    body_due_ns_ = rough_now_ns() + time.count();
+    body_due_ns_ = connection_->core().watchman().due_after(Phase::body);
   }
   std::size_t n;
   try {

@@ -27,7 +27,10 @@ PhaseTimes times_of(const ServerOptions& options) {
   auto set = [&](Phase phase, std::int64_t ns) { times.ns[static_cast<std::size_t>(phase)] = ns; };
   set(Phase::busy, detail::kNoDeadline);
   set(Phase::idle, std::min(ns_or_never(options.rest_after), ns_or_never(options.idle_timeout)));
-  set(Phase::resting, ns_or_never(options.idle_timeout));
+  const std::int64_t idle = ns_or_never(options.idle_timeout);
+  set(Phase::resting,
+      idle == detail::kNoDeadline ? idle : std::max<std::int64_t>(idle - times.of(Phase::idle), 0));
+  set(Phase::fresh, ns_or_never(options.header_timeout));
   set(Phase::head, ns_or_never(options.header_timeout));
   set(Phase::body, ns_or_never(options.body_timeout));
   set(Phase::writing, ns_or_never(options.write_timeout));
@@ -37,7 +40,10 @@ PhaseTimes times_of(const ServerOptions& options) {
 
 // Often enough that a time-out is late by a quarter at most, and not more often than that.
 nanoseconds look_every(const PhaseTimes& times) {
-  std::int64_t shortest = *std::min_element(std::begin(times.ns), std::end(times.ns));
+  std::int64_t shortest = detail::kNoDeadline;
+  for (std::int64_t time : times.ns) {
+    if (time > 0) shortest = std::min(shortest, time);
+  }
   return nanoseconds(std::clamp<std::int64_t>(shortest / 4, 1'000'000, 500'000'000));
 }
 
@@ -76,6 +82,11 @@ ServerCore::ServerCore(ServerOptions options)
       context_(Context::background().with_cancel()),
       watchman_(std::make_shared<Watchman>(times_of(options_), look_every(times_of(options_)))),
       free_connections_(std::max(options_.max_connections, 1)) {}
+
+bool ServerCore::idle_connections_rest() const {
+  return options_.rest_after.count() > 0 &&
+         ns_or_never(options_.rest_after) < ns_or_never(options_.idle_timeout);
+}
 
 void ServerCore::need_setup(const char* what) const {
   std::lock_guard hold(mutex_);

@@ -47,6 +47,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const ServerOptions& options() const { return options_; }
   const Router& router() const { return router_; }
   const Handler& handler() const { return handler_; }
+  bool idle_connections_rest() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
   const Context& context() const { return context_; }
   Watchman& watchman() { return *watchman_; }

@@ -30,10 +30,12 @@ Watched::Watched(Watchman& watchman, net::Stream& stream)
 
 Watched::~Watched() { watchman_.remove(*this); }
 
-void Watched::enter(Phase phase) {
-  std::int64_t time = watchman_.times_.of(phase);
-  enter_until(phase, time == kNever ? kNever : rough_now_ns() + kRoughNs + time);
+std::int64_t Watchman::due_after(Phase phase) const {
+  std::int64_t time = times_.of(phase);
+  return time == kNever ? kNever : rough_now_ns() + kRoughNs + time;
 }
+
+void Watched::enter(Phase phase) { enter_until(phase, watchman_.due_after(phase)); }
 
 void Watched::enter_until(Phase phase, std::int64_t due_ns) {
   std::lock_guard hold(mutex_);
@@ -45,7 +47,7 @@ void Watched::enter_until(Phase phase, std::int64_t due_ns) {
   phase_ = phase;
   to_end_ = false;
   due_ns_ = due_ns;
-  if ((phase == Phase::idle || phase == Phase::resting) && watchman_.draining()) end_wait_locked();
+  if ((is_idle_locked() || phase == Phase::fresh) && watchman_.draining()) end_wait_locked();
 }
 
 bool Watched::has_to_end() const {
@@ -111,7 +113,8 @@ void Watchman::end_idle(std::size_t at_most) {
   std::lock_guard hold(mutex_);
   for (Watched* c = last_; c != nullptr && at_most > 0; c = c->previous_) {
     std::lock_guard hold_connection(c->mutex_);
-    if (c->phase_ != Phase::idle && c->phase_ != Phase::resting) continue;
+    // A fresh connection has a request on its way, most likely: only the end of everything is a reason.
+    if (!c->is_idle_locked() && !(draining() && c->phase_ == Phase::fresh)) continue;
     c->to_end_ = true;
     c->end_wait_locked();
     --at_most;

@@ -25,14 +25,15 @@ enum class Phase : std::uint8_t {
   busy,       // a handler runs: as long as it likes
   idle,       // between requests, with its buffers
   resting,    // between requests, without
-  head,       // part of a header has come, or nothing since the connection began
+  fresh,      // nothing has come since the connection began
+  head,       // part of a header has come
   body,       // a handler waits for more of the body
   writing,    // until the system takes the bytes
   lingering,  // all is said; the peer may still send
 };
 
 struct PhaseTimes {
-  std::int64_t ns[7];  // how long each phase may last, by Phase
+  std::int64_t ns[8];  // how long each phase may last, by Phase
   std::int64_t of(Phase phase) const { return ns[static_cast<std::size_t>(phase)]; }
 };
 
@@ -60,6 +61,7 @@ class Watched {
  private:
   friend class Watchman;
   void look(std::int64_t now_ns);
+  bool is_idle_locked() const { return phase_ == Phase::idle || phase_ == Phase::resting; }
   void end_wait_locked();
 
   Watchman& watchman_;
@@ -82,8 +84,10 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   Watchman(const PhaseTimes& times, std::chrono::nanoseconds look_every)
       : times_(times), look_every_(look_every) {}
 
+  // When a phase that begins now is over.
+  std::int64_t due_after(Phase phase) const;
   std::size_t count() const;
-  // Ends idle waits, those to come too.
+  // Ends the waits of connections that ask nothing, those to come too.
   void drain();
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   // Closes all streams.

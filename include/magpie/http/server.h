@@ -29,7 +29,7 @@ namespace magpie::http {
 
 class ServerCore;  // src/http/server_core.h
 
-// The defaults are for the open internet.
+// The defaults are for the open internet. A time of 0 is none.
 struct ServerOptions {
   std::size_t max_header_bytes = 16 * 1024;  // request line and fields; more: 414 or 431
   std::size_t max_header_fields = 100;       // more: 431

@@ -102,6 +102,15 @@ RT_TEST(HttpListen, ShutdownLetsRequestsFinishAndEndsIdleConnections) {
   EXPECT_EQ(server.connections(), 0u);
 }
 
+RT_TEST(HttpListen, ShutdownDoesNotWaitForConnectionsThatHaveSaidNothing) {
+  Server server;
+  Serving serving(server);
+  auto silent = serving.connect();
+  EXPECT_TRUE(eventually([&] { return server.connections() == 1; }));
+  EXPECT_TRUE(server.shutdown(1h));  // or the test takes too long
+  EXPECT_EQ(hear_until(silent, "more"), "<end>");
+}
+
 RT_TEST(HttpListen, WhatIsLeftAfterTheGraceIsCutOff) {
   Server server;
   Chan<void> inside;

@@ -307,6 +307,7 @@ RT_TEST(HttpServer, AnExceptionIsAnsweredWith500AndReported) {
   talk.say("GET /status HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(talk.hear_body(), "short and stout\n");
   EXPECT_EQ(talk.status(), 418);
+  EXPECT_EQ(reported, 1);  // that was no accident
 }
 
 RT_TEST(HttpServer, AnExceptionInTheMiddleOfABodyEndsTheConnectionWithoutItsEnd) {
