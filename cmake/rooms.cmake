@@ -22,6 +22,16 @@ endif()
 # Its symbols are made by assembly, which link-time optimisation does not see.
 set_source_files_properties(src/context/switch.cc PROPERTIES COMPILE_OPTIONS -fno-lto)
 
+# A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
+function(magpie_add_library_room room base)
+  file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)
+  add_library(magpie_${room} STATIC ${sources})
+  add_library(magpie::${room} ALIAS magpie_${room})
+  set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room})
+  target_include_directories(magpie_${room} PRIVATE src)
+  target_link_libraries(magpie_${room} PUBLIC ${base} PRIVATE $<BUILD_INTERFACE:magpie_warnings>)
+endfunction()
+
 set(magpie_lower_rooms "")  # targets on the layers below the current one
 set(magpie_layer_rooms "")  # targets met so far on the current layer
 set(magpie_layer 0)

@@ -70,54 +70,43 @@ TEST_P(AtProcs, WaitingForAConnectionIsNoDeadlock) {
   });
 }
 
+// A connection is served `trips` times while so many goroutines do something else until they are told that it is over.
+void serve_beside(int goroutines, void (*do_until)(const std::atomic<bool>& over), int trips) {
+  net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+  std::atomic<bool> over = false;
+  WaitGroup all;
+  all.go([&] {
+    net::TcpConn conn = listener.accept();
+    echo(conn);
+  });
+  for (int i = 0; i < goroutines; ++i) all.go([&over, do_until] { do_until(over); });
+  std::thread client([&, address = listener.local_address()] {
+    RawClient raw(address);
+    for (int i = 0; i < trips; ++i) EXPECT_TRUE(raw.round_trip());
+    over = true;
+  });
+  all.wait();
+  blocking([&] { client.join(); });
+}
+
 // Every P is held by a loop that never calls anything: sysmon asks for events, and makes room for whom they wake.
 TEST_P(AtProcs, LoopsOnEveryPDoNotKeepAConnectionFromBeingServed) {
   run(Options{.procs = GetParam()}, [] {
-    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
-    std::atomic<bool> over = false;
-    WaitGroup all;
-    all.go([&] {
-      net::TcpConn conn = listener.accept();
-      echo(conn);
-    });
-    for (int i = 0; i < procs() + 1; ++i) {
-      all.go([&over] {
-        while (!over.load(std::memory_order_relaxed)) {
-        }
-      });
-    }
-    std::thread client([&, address = listener.local_address()] {
-      RawClient raw(address);
-      for (int i = 0; i < 20; ++i) EXPECT_TRUE(raw.round_trip());
-      over = true;
-    });
-    all.wait();
-    blocking([&] { client.join(); });
+    auto loop = [](const std::atomic<bool>& over) {
+      while (!over.load(std::memory_order_relaxed)) {
+      }
+    };
+    serve_beside(procs() + 1, loop, 20);
   });
 }
 
 // Goroutines that always have something to do never come to rest: the network is looked at in between.
 TEST_P(AtProcs, BusyGoroutinesDoNotKeepAConnectionFromBeingServed) {
   run(Options{.procs = GetParam()}, [] {
-    net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
-    std::atomic<bool> over = false;
-    WaitGroup all;
-    all.go([&] {
-      net::TcpConn conn = listener.accept();
-      echo(conn);
-    });
-    for (int i = 0; i < 4 * procs(); ++i) {
-      all.go([&over] {
-        while (!over) yield();
-      });
-    }
-    std::thread client([&, address = listener.local_address()] {
-      RawClient raw(address);
-      for (int i = 0; i < 50; ++i) EXPECT_TRUE(raw.round_trip());
-      over = true;
-    });
-    all.wait();
-    blocking([&] { client.join(); });
+    auto yield_on = [](const std::atomic<bool>& over) {
+      while (!over) yield();
+    };
+    serve_beside(4 * procs(), yield_on, 50);
   });
 }
 
