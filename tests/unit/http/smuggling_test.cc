@@ -144,14 +144,16 @@ RT_TEST(HttpSmuggling, BadLinesAreRefused) {
 
 RT_TEST(HttpSmuggling, WhatIsUnusualButClearIsAccepted) {
   EchoServer server;
+  constexpr const char* kChunks =
+      "POST / HTTP/1.1\r\nHost: x\r\ntransfer-encoding:  CHUNKED \r\n\r\n"
+      "000005;x;y=\"z\"\r\nhello\r\n00\r\nA: b\r\n\r\n";
   const char* requests[] = {
       "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",  // left over from a request before
       "GET http://x/a HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /?%zz HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET / HTTP/1.1\r\nhOST:x\r\nEmpty:\r\nTabs:\t\ta\t\r\n\r\n",
       "FOO-bar! / HTTP/1.1\r\nHost: x\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\ntransfer-encoding:  CHUNKED "
-      "\r\n\r\n000005;x;y=\"z\"\r\nhello\r\n00\r\nA: b\r\n\r\n",
+      kChunks,
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0005\r\n\r\nhello",
       "GET / HTTP/1.0\r\n\r\n",
       "GET /.../..a HTTP/1.1\r\nHost: x\r\n\r\n",
