@@ -26,6 +26,11 @@ void Deadline::set(std::int64_t deadline_ns) {
   if (deadline_ns < armed_ns_ && deadline_ns > base::now_ns()) arm_locked(deadline_ns);
 }
 
+void Deadline::arm_if_set() {
+  std::int64_t when = when_ns_.load(base::relaxed);
+  if (when != kNever) set(when);
+}
+
 void Deadline::arm_locked(std::int64_t at_ns) {
   if (armed_ns_ != kNever && sched::disarm(*this) == TimerSet::Removal::firing) return;  // it looks
   while (word.view().firing) base::cpu_relax();  // it has looked: some instructions are left

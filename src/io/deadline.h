@@ -26,6 +26,8 @@ class Deadline : private timer::Timer {
 
   // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes whoever waits.
   void set(std::int64_t deadline_ns);
+  // After a runtime began: one that was set while none ran has no timer.
+  void arm_if_set();
   // Relaxed: whoever waits is told by [readiness] that it moved.
   bool has_passed() const;
 

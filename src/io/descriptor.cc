@@ -189,6 +189,9 @@ void Descriptor::Turn::wait() {
                            ": no runtime runs; wait for descriptors inside magpie::run()");
   }
   if (error != 0) fail(error);
+  if (registered == Registered::now) {
+    for (Side* side : {&descriptor_.reader_, &descriptor_.writer_}) side->deadline.arm_if_set();
+  }
 }
 
 // After the registration the caller tries again before it sleeps: see Descriptor::wake().

@@ -286,6 +286,14 @@ TEST(PlainThreads, AreToldThatNoRuntimeRuns) {
   EXPECT_THROW(listener.accept(), std::logic_error);
 }
 
+TEST(SeveralRuns, ADeadlineThatWasSetBeforeARunHoldsInIt) {
+  net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+  for (int i = 0; i < 2; ++i) {
+    listener.set_deadline(steady_clock::now() + 20ms);
+    run([&] { EXPECT_EQ(error_of([&] { listener.accept(); }), std::errc::timed_out); });
+  }
+}
+
 TEST(SeveralRuns, AListenerOutlivesARunAndThoseWhoWaitedInIt) {
   net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
   std::string address = listener.local_address().to_string();

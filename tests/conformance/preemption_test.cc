@@ -354,5 +354,30 @@ TEST(Preemption, ProcsCanBeChangedWhileLoopsRun) {
   });
 }
 
+// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may be. The first has to get the P,
+// although no thread is free that could take it over: it brings its own.
+TEST(Preemption, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
+  run(Options{.procs = 1, .max_threads = 2, .time_slice = 1ms}, [] {
+    std::mutex lock;
+    std::atomic<bool> wanted = false;
+    WaitGroup both;
+    both.go([&] {
+      std::lock_guard hold(lock);
+      while (!wanted.load(std::memory_order_relaxed)) {
+      }
+    });
+    both.go([&] {
+      while (lock.try_lock()) {  // the other one comes first
+        lock.unlock();
+        yield();
+      }
+      wanted = true;
+      lock.lock();
+      lock.unlock();
+    });
+    both.wait();
+  });
+}
+
 }  // namespace
 }  // namespace magpie
