@@ -371,6 +371,7 @@ TEST(Preemption, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
         lock.unlock();
         yield();
       }
+      both.go([] {});  // waits too, and nobody can run it
       wanted = true;
       lock.lock();
       lock.unlock();
