@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/sanitizer.h"
+#include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -29,17 +30,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
-
-// ThreadSanitizer delivers a signal at the next call that it intercepts: a loop without any call is never stopped.
-#if defined(MAGPIE_TSAN)
-void in_between() { usleep(0); }
-#else
-void in_between() {}
-#endif
+using support::let_signals_in;
 
 // Loops on the CPU without calling the runtime until told otherwise.
 void spin_until(const std::atomic<bool>& stop) {
-  while (!stop.load(std::memory_order_relaxed)) in_between();
+  while (!stop.load(std::memory_order_relaxed)) let_signals_in();
 }
 
 std::chrono::nanoseconds cpu_time_of_this_thread() {
@@ -90,7 +85,7 @@ RT_TEST(Preemption, LoopsTakeTurns) {
   for (int i = 0; i < kLoops; ++i) {
     loops.go([&] {
       ++seen;
-      while (seen.load(std::memory_order_relaxed) < kLoops) in_between();
+      while (seen.load(std::memory_order_relaxed) < kLoops) let_signals_in();
     });
   }
   loops.wait();
@@ -100,14 +95,14 @@ RT_TEST(Preemption, LoopsTakeTurns) {
 TEST(Preemption, BeyondTheLimitThoseThatWereStoppedTakeTurns) {
   run(Options{.procs = 2, .max_preempted = 3}, [] {
     std::atomic<bool> stop{false};
-    constexpr int kLoops = 6;
+    constexpr int kLoops = 5;  // two that run and three that are stopped; a sixth might never begin
     std::atomic<long> turns[kLoops] = {};
     WaitGroup loops;
     for (auto& mine : turns) {
       loops.go([&] {
         while (!stop.load(std::memory_order_relaxed)) {
           mine.fetch_add(1, std::memory_order_relaxed);
-          in_between();
+          let_signals_in();
         }
       });
     }
@@ -138,7 +133,7 @@ TEST(Preemption, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
     for (int i = 0; i < kMany; ++i) {
       all.go([&] {
         const auto begin = cpu_time_of_this_thread();
-        while (cpu_time_of_this_thread() - begin < 5ms) in_between();
+        while (cpu_time_of_this_thread() - begin < 5ms) let_signals_in();
         ++done;
       });
     }
@@ -167,7 +162,7 @@ RT_TEST(Preemption, ALoopKeepsItsThreadAndItsRegisters) {
       auto until = std::chrono::steady_clock::now() + 60ms;
       while (std::chrono::steady_clock::now() < until) {
         for (int k = 1; k < 1000; ++k) sum += 1.0 / k;
-        in_between();
+        let_signals_in();
       }
       if (gettid() != thread || of_this_thread != i || !(sum > 0)) ++wrong;
     });
@@ -186,7 +181,7 @@ RT_TEST(Preemption, RoundingModesStayTheGoroutinesOwn) {
       std::fesetround(mode);
       while (!stop.load(std::memory_order_relaxed)) {
         if (std::fegetround() != mode) ++wrong;
-        in_between();
+        let_signals_in();
       }
     });
   }
@@ -258,11 +253,11 @@ TEST(Preemption, NobodyIsStoppedWhileNobodyWaits) {
     for (int i = 0; i < 1; ++i) {
       loops.go([] {
         auto until = std::chrono::steady_clock::now() + 50ms;
-        while (std::chrono::steady_clock::now() < until) in_between();
+        while (std::chrono::steady_clock::now() < until) let_signals_in();
       });
     }
     auto until = std::chrono::steady_clock::now() + 50ms;
-    while (std::chrono::steady_clock::now() < until) in_between();
+    while (std::chrono::steady_clock::now() < until) let_signals_in();
     loops.wait();
     EXPECT_EQ(preemptions(), before);
     EXPECT_EQ(stats().total.handoffs, 0U);

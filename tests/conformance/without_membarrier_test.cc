@@ -13,6 +13,7 @@
 
 #include "base/fence.h"
 #include "base/sanitizer.h"
+#include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -20,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
+using support::let_signals_in;
 
 // Runs the body as RT_TEST does, without membarrier.
 class WithoutMembarrier : public testing::Test {
@@ -31,13 +33,6 @@ class WithoutMembarrier : public testing::Test {
     EXPECT_FALSE(base::detail::light_fence_is_free.load());
   }
 };
-
-// ThreadSanitizer delivers a signal at the next call that it intercepts: a loop without any call is never stopped.
-void in_between() {
-#if defined(MAGPIE_TSAN)
-  usleep(0);
-#endif
-}
 
 TEST_F(WithoutMembarrier, WakeUpsAndTheNextSlotWork) {
   at_each_procs([] {
@@ -57,7 +52,7 @@ TEST_F(WithoutMembarrier, LoopsThatHoldEveryPAreStopped) {
     for (int i = 0; i < 2 * procs(); ++i) {
       loops.go([&] {
         ++looping;
-        while (!stop.load(std::memory_order_relaxed)) in_between();
+        while (!stop.load(std::memory_order_relaxed)) let_signals_in();
       });
     }
     // Nobody yields but this one: all of them have begun, and a timer's sleeper goes on, by preemption alone.
@@ -110,7 +105,7 @@ TEST_F(WithoutMembarrier, PsAreTakenFromThoseWhoComeBackAtThatMoment) {
       const auto end = std::chrono::steady_clock::now() + 300ms;
       auto compute_for = [](std::chrono::microseconds time) {
         const auto until = std::chrono::steady_clock::now() + time;
-        while (std::chrono::steady_clock::now() < until) in_between();
+        while (std::chrono::steady_clock::now() < until) let_signals_in();
       };
       WaitGroup group;
       for (int i = 0; i < 6; ++i) {
