@@ -8,6 +8,7 @@
 // takes wake-ups of sleeping CPUs each time: it hands its P over itself. A call that then returns at once ends that.
 #include <magpie/blocking.h>
 
+#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
@@ -30,6 +31,13 @@ bool is_waited_for(Runtime& rt, P* p) {
   return !others_find_it && (!p->queue.looks_empty() || !rt.global.empty());
 }
 
+// Null: none sleeps. A new one is not worth it: until it has begun nobody could take the P from it, and to begin it may need a lock,
+// the allocator's for instance, of a thread that is stopped and waits for that P.
+M* take_sleeping_thread(Runtime& rt) {
+  std::lock_guard hold(rt.idle.lock());
+  return rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
+}
+
 // Returns its M, maybe another than it was.
 [[gnu::noinline]] M* hand_over_at_once(M* before) {
   // Without a P there is nothing to hand over, nor to queue for. Who is inside already needs it afterwards.
@@ -38,6 +46,11 @@ bool is_waited_for(Runtime& rt, P* p) {
   M* m = entry.m();
   Runtime& rt = *runtime;
   if (rt.world.stopping() || m->current->bound || !is_waited_for(rt, m->p)) return m;
+  M* next = take_sleeping_thread(rt);
+  if (next == nullptr) {
+    rt.threads.start_spares(1);
+    return m;
+  }
   P* p = std::exchange(m->p, nullptr);
   m->handed_over_ns = base::now_ns();
   p->end_hold(m->handed_over_ns);
@@ -45,7 +58,9 @@ bool is_waited_for(Runtime& rt, P* p) {
   m->grip.has_none();
   rt.away.fetch_add(1, base::seq_cst);
   rt.sysmon.announce(m);
-  start_thread_for(rt, p, Searching::no);
+  next->handed = p;
+  next->handed_searching = false;
+  wake(rt, next);
   return m;
 }
 

@@ -3,6 +3,7 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 
+#include <chrono>
 #include <string>
 #include <system_error>
 
@@ -86,6 +87,19 @@ RT_TEST(HttpsServer, GarbageEndsOneConnectionOnly) {
   std::string plain = "http" + server.root().substr(5);
   EXPECT_ANY_THROW(client.get(plain + "/hello/Ada"));
   EXPECT_EQ(client.get(server.root() + "/hello/Ada").status, 200);
+}
+
+// A peer that connects and never says hello is cut off as one that never finishes its header.
+RT_TEST(HttpsServer, ASilentPeerIsCutOff) {
+  Server server(ServerOptions{.header_timeout = std::chrono::milliseconds(20)});
+  server.listen("127.0.0.1:0", certificate().server());
+  WaitGroup serving;
+  serving.go([&] { server.serve(); });
+  net::TcpConn silent = net::TcpConn::connect(server.local_address().to_string());
+  std::byte byte;
+  EXPECT_EQ(silent.read({&byte, 1}), 0u);
+  server.shutdown();
+  serving.wait();
 }
 
 }  // namespace
