@@ -110,7 +110,15 @@ void TlsConn::Session::fail(const OpensslError& error, const char* what) {
   error.raise(text);
 }
 
+// Our own farewell may make the peer end the stream before close() has closed it: to those who wait that is close().
+void TlsConn::Session::refuse_if_closed() const {
+  if (closed_.load())
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                            "magpie: TLS read");
+}
+
 void TlsConn::Session::cut_off() {
+  refuse_if_closed();
   throw std::system_error(std::make_error_code(std::errc::connection_aborted),
                           "magpie: TLS: the stream was cut off");
 }
@@ -174,7 +182,10 @@ std::size_t TlsConn::Session::read(std::span<std::byte> into) {
     Outcome outcome =
         call([&](SSL* ssl) { return SSL_read_ex(ssl, into.data(), into.size(), &count); }, error);
     if (outcome == Outcome::done) return count;
-    if (outcome == Outcome::ended) return 0;
+    if (outcome == Outcome::ended) {
+      refuse_if_closed();
+      return 0;
+    }
     if (outcome == Outcome::failed) fail(error, "TLS read");
     flush_in_turn();  // the peer may have asked for new keys
     if (!receive()) cut_off();

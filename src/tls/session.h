@@ -62,6 +62,7 @@ class TlsConn::Session {
   std::string take_output();
   [[noreturn]] void fail(const OpensslError& error, const char* what);
   [[noreturn]] void cut_off();
+  void refuse_if_closed() const;
 
   TcpConn conn_;
   std::shared_ptr<TlsClientConfig::State> client_;  // null: a server
@@ -74,7 +75,8 @@ class TlsConn::Session {
   Mutex read_turn_, write_turn_, handshake_turn_;
   Mutex lock_;                       // guards ssl_ and its two buffers
   std::atomic<bool> agreed_{false};  // the handshake is done; release, with acquire
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> closed_{
+      false};  // set before the farewell, so whoever reads the peer's answer to it sees it
 };
 
 }  // namespace magpie::net

@@ -50,7 +50,7 @@ class MapFaults {
   static inline std::atomic<Refuse> refused_kind;
   static inline std::atomic<std::size_t> limit;
   static inline std::atomic<int> refused;
-  decltype(base::Os::map) real_;
+  decltype(base::Os::map)::Function* real_;
 };
 
 // Refuses every thread, or all but each `granted_every`-th.
@@ -77,7 +77,7 @@ class ThreadFaults {
 
   static inline std::atomic<int> every;
   static inline std::atomic<int> asked;
-  decltype(base::Os::create_thread) real_;
+  decltype(base::Os::create_thread)::Function* real_;
 };
 
 }  // namespace magpie::support

@@ -66,7 +66,7 @@ TEST(GPool, TheGlobalQueueHasRoomForEveryRecord) {
 TEST(GPool, WithoutMemoryTakingThrowsAndWorksAgainLater) {
   GlobalQueue queue;
   GPool pool(queue);
-  const auto real_map = base::os().map;
+  decltype(base::Os::map)::Function* const real_map = base::os().map;
   base::os().map = [](void*, std::size_t, int, int, int, off_t) -> void* { return MAP_FAILED; };
   G* g = nullptr;
   EXPECT_THROW(pool.take({&g, 1}), std::bad_alloc);
