@@ -20,7 +20,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 endif()
 
 # Its symbols are made by assembly, which link-time optimisation does not see.
-set_source_files_properties(src/context/switch.cc PROPERTIES COMPILE_OPTIONS -fno-lto)
+set_source_files_properties(src/context/switch.cc PROPERTIES
+  COMPILE_OPTIONS -fno-lto SKIP_UNITY_BUILD_INCLUSION ON)
 
 # A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
 function(magpie_add_library_room room base)
@@ -28,6 +29,7 @@ function(magpie_add_library_room room base)
   add_library(magpie_${room} STATIC ${sources})
   add_library(magpie::${room} ALIAS magpie_${room})
   set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room})
+  set_target_properties(magpie_${room} PROPERTIES UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
   target_include_directories(magpie_${room} PRIVATE src)
   target_link_libraries(magpie_${room} PUBLIC ${base} PRIVATE $<BUILD_INTERFACE:magpie_warnings>)
 endfunction()
@@ -60,6 +62,7 @@ foreach(line IN LISTS magpie_room_lines)
   set(target magpie_${room})
   if(sources)
     add_library(${target} OBJECT ${sources} ${headers})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
     target_include_directories(${target} PRIVATE src PUBLIC include)
     target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
     # The stack switch relies on frame pointers for its unwind information, and on functions that switch having

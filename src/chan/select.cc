@@ -224,10 +224,10 @@ bool release(Waiter&, void* mine) {
 // The deadline may pass before release() has run: then it comes first.
 bool withdraw(Waiter&, void* mine) {
   auto& wait = *static_cast<Wait*>(mine);
-  base::QuickLock& lock = wait.locks.last_lock();
-  lock.lock();
+  base::QuickLock& last = wait.locks.last_lock();
+  last.lock();
   bool won = wait.word.claim(SelectWord::kTimeIsUp);
-  lock.unlock();
+  last.unlock();
   return won;
 }
 

@@ -10,7 +10,7 @@ namespace magpie::http {
 
 namespace {
 
-constexpr std::size_t kReadAtLeast = 2048;
+constexpr std::size_t kReplyRoom = 2048;
 constexpr std::size_t kUploadPart = 16 * 1024;
 constexpr std::size_t kDrainAtMost = 64 * 1024;
 
@@ -78,7 +78,7 @@ void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) 
     parser_.begin(kind, {max_header_bytes, 1000});
     Parser::Progress progress;
     while ((progress = parser_.parse_head(input_.bytes())) == Parser::Progress::need_more) {
-      std::size_t n = receive(input_.room(kReadAtLeast));
+      std::size_t n = receive(input_.room(kReplyRoom));
       if (n == 0) {
         if (send_error_) std::rethrow_exception(send_error_);
         if (!has_heard_)
@@ -158,7 +158,7 @@ std::size_t ClientReply::read_chunks(std::span<char> into) {
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;
     if (input_.size() >= max_header_bytes_)
       throw ProtocolError("magpie: the header of a chunk is too large");
-    std::size_t n = receive(input_.room(kReadAtLeast));
+    std::size_t n = receive(input_.room(kReplyRoom));
     if (n == 0) throw ProtocolError("magpie: the reply ended in its body");
     input_.filled(n);
   }

@@ -16,7 +16,7 @@ namespace magpie::http {
 
 namespace {
 
-constexpr std::size_t kReadAtLeast = 1024;
+constexpr std::size_t kHeadRoom = 1024;
 constexpr std::size_t kWriteAtOnce = 128 * 1024;  // each gets write_timeout
 constexpr std::size_t kLingerBytes = 256 * 1024;
 
@@ -92,7 +92,7 @@ bool Connection::receive_more() {
     watched_.enter(Phase::idle);
   }
   try {
-    std::span<char> room = input.room(kReadAtLeast);
+    std::span<char> room = input.room(kHeadRoom);
     std::size_t n = stream_->read(std::as_writable_bytes(room));
     input.filled(n);
     // Half a head is no request: nobody to answer.
@@ -128,7 +128,7 @@ bool Connection::rest() {
   }
   exchange_ = core_.take_exchange(*this);
   exchange_->in.begin(core_.head_limits());
-  exchange_->in.input.room(kReadAtLeast)[0] = byte;
+  exchange_->in.input.room(kHeadRoom)[0] = byte;
   exchange_->in.input.filled(n);
   return true;
 }

@@ -6,8 +6,10 @@
 namespace magpie::http {
 
 namespace {
-const std::string kNone;
-const std::string& text_or_none(const std::string* text) { return text != nullptr ? *text : kNone; }
+const std::string kNoText;
+const std::string& text_or_none(const std::string* text) {
+  return text != nullptr ? *text : kNoText;
+}
 }  // namespace
 
 const std::string& Request::method() const { return exchange_.in.method(); }
@@ -35,7 +37,7 @@ Headers Request::headers() const {
 
 const std::string& Request::route() const {
   const Route* route = exchange_.in.match().route;
-  return route != nullptr ? route->pattern : kNone;
+  return route != nullptr ? route->pattern : kNoText;
 }
 int Request::version() const { return exchange_.in.head().version; }
 std::string Request::remote_address() const { return exchange_.connection().remote_address(); }

@@ -18,7 +18,7 @@ namespace magpie::http {
 
 namespace {
 
-constexpr std::size_t kReadAtLeast = 2048;
+constexpr std::size_t kBodyRoom = 2048;
 constexpr std::uint64_t kCredit = 4096;
 constexpr std::size_t kFirstPart = 64 * 1024;
 
@@ -72,13 +72,13 @@ std::size_t RequestState::read_length(std::span<char> into) {
   into = into.first(static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), body_left_)));
   std::size_t n;
   if (input.size() == body_at_) {
-    if (into.size() >= kReadAtLeast) {
+    if (into.size() >= kBodyRoom) {
       n = receive(into);
       body_left_ -= n;
       if (body_left_ == 0) body_ = Body::read;
       return n;
     }
-    fill(kReadAtLeast);
+    fill(kBodyRoom);
   }
   std::string_view here = input.bytes(body_at_);
   n = std::min(here.size(), into.size());
@@ -101,7 +101,7 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;
     // A chunk's header or the trailer is not whole.
     if (input.size() - body_at_ >= connection_->core().options().max_header_bytes) fail(400);
-    fill(kReadAtLeast);
+    fill(kBodyRoom);
   }
 }
 
@@ -127,7 +127,7 @@ const std::string& RequestState::body() {
   while (body_ != Body::read) {
     std::size_t wanted = body_ == Body::length ? static_cast<std::size_t>(std::min<std::uint64_t>(
                                                      body_left_, std::max(kFirstPart, size)))
-                                               : std::max<std::size_t>(kReadAtLeast * 2, size);
+                                               : std::max<std::size_t>(kBodyRoom * 2, size);
     whole_.resize(size + wanted);
     std::size_t n = 0;
     try {

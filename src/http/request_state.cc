@@ -13,7 +13,7 @@ namespace magpie::http {
 
 namespace {
 
-const std::string kNone;
+const std::string kNoParameter;
 
 // The methods that there are, so that no text is made for them.
 const std::string kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",    "DELETE",
@@ -122,12 +122,12 @@ const std::string& RequestState::target() {
 }
 
 const std::string& RequestState::param(std::string_view name) const {
-  if (match_.route == nullptr) return kNone;
+  if (match_.route == nullptr) return kNoParameter;
   const auto& names = match_.route->names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return params_[i];
   }
-  return kNone;
+  return kNoParameter;
 }
 
 const std::string* RequestState::query(std::string_view name) {

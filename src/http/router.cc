@@ -10,7 +10,7 @@ namespace magpie::http {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view pattern, const char* why) {
+[[noreturn]] void refuse_pattern(std::string_view pattern, const char* why) {
   throw std::invalid_argument("magpie: the pattern \"" + std::string(pattern) + "\" " + why);
 }
 
@@ -28,21 +28,21 @@ void Router::add(std::string_view pattern, Handler handler,
   auto route = std::make_unique<Route>();
   route->pattern = pattern;
   route->max_body_bytes = max_body_bytes;
-  if (!handler) refuse(pattern, "has no handler");
+  if (!handler) refuse_pattern(pattern, "has no handler");
   route->handler = std::move(handler);
 
   std::string_view path = pattern;
   if (std::size_t space = pattern.find(' '); space != std::string_view::npos) {
     route->method = pattern.substr(0, space);
-    if (!is_field_name(route->method)) refuse(pattern, "does not begin with a method");
+    if (!is_field_name(route->method)) refuse_pattern(pattern, "does not begin with a method");
     path = pattern.substr(std::min(pattern.find_first_not_of(' ', space), pattern.size()));
   }
-  if (!path.starts_with('/')) refuse(pattern, "has no path that begins with /");
+  if (!path.starts_with('/')) refuse_pattern(pattern, "has no path that begins with /");
 
   Node* node = &root_;
   std::vector<std::unique_ptr<Route>>* ends = nullptr;
   for (std::size_t at = 0; at < path.size();) {
-    if (ends != nullptr) refuse(pattern, "goes on after {...}");
+    if (ends != nullptr) refuse_pattern(pattern, "goes on after {...}");
     std::size_t end = std::min(path.find('/', at + 1), path.size());
     std::string_view segment = path.substr(at + 1, end - at - 1);
     at = end;
@@ -50,9 +50,9 @@ void Router::add(std::string_view pattern, Handler handler,
       std::string_view name = segment.substr(1, segment.size() - 2);
       const bool rest = name.ends_with("...");
       if (rest) name.remove_suffix(3);
-      if (!is_identifier(name)) refuse(pattern, "has a parameter without a proper name");
+      if (!is_identifier(name)) refuse_pattern(pattern, "has a parameter without a proper name");
       if (std::find(route->names.begin(), route->names.end(), name) != route->names.end())
-        refuse(pattern, "has two parameters of one name");
+        refuse_pattern(pattern, "has two parameters of one name");
       route->names.emplace_back(name);
       if (rest) {
         ends = &node->rest_routes;
@@ -62,7 +62,7 @@ void Router::add(std::string_view pattern, Handler handler,
       }
     } else {
       if (segment.find_first_of("{}") != std::string_view::npos)
-        refuse(pattern, "has a parameter that is not a whole segment");
+        refuse_pattern(pattern, "has a parameter that is not a whole segment");
       auto& child = node->literal[std::string(segment)];
       if (!child) child = std::make_unique<Node>();
       node = child.get();
@@ -71,7 +71,7 @@ void Router::add(std::string_view pattern, Handler handler,
   if (ends == nullptr) ends = &node->routes;
   for (const auto& other : *ends) {
     if (other->method == route->method)
-      refuse(pattern, ("means the same as \"" + other->pattern + "\"").c_str());
+      refuse_pattern(pattern, ("means the same as \"" + other->pattern + "\"").c_str());
   }
   ends->push_back(std::move(route));
 }

@@ -11,7 +11,7 @@ namespace {
 
 const char* default_port(std::string_view scheme) { return scheme == "https" ? "443" : "80"; }
 
-[[noreturn]] void refuse(std::string_view text, const char* why) {
+[[noreturn]] void refuse_url(std::string_view text, const char* why) {
   throw std::invalid_argument("magpie: the URL \"" + std::string(text) + "\" " + why);
 }
 
@@ -63,32 +63,32 @@ std::string without_dots(std::string_view path) {
 Url Url::parse(std::string_view text) {
   for (char c : text) {
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f)
-      refuse(text, "has a space or control character");
+      refuse_url(text, "has a space or control character");
   }
   Url url;
   std::size_t mark = text.find("://");
-  if (mark == std::string_view::npos) refuse(text, "does not begin with http:// or https://");
+  if (mark == std::string_view::npos) refuse_url(text, "does not begin with http:// or https://");
   url.scheme = lower(text.substr(0, mark));
-  if (url.scheme != "http" && url.scheme != "https") refuse(text, "is neither http nor https");
+  if (url.scheme != "http" && url.scheme != "https") refuse_url(text, "is neither http nor https");
   std::string_view rest = text.substr(mark + 3);
   rest = rest.substr(0, rest.find('#'));
   std::size_t path = std::min(rest.find_first_of("/?"), rest.size());
   std::string_view authority = rest.substr(0, path);
   if (authority.find('@') != std::string_view::npos)
-    refuse(text, "has a user in it; use the header Authorization");
+    refuse_url(text, "has a user in it; use the header Authorization");
 
   std::size_t colon = authority.rfind(':');
   if (authority.starts_with('[')) {
     std::size_t bracket = authority.find(']');
-    if (bracket == std::string_view::npos) refuse(text, "has a [ without ]");
+    if (bracket == std::string_view::npos) refuse_url(text, "has a [ without ]");
     if (colon < bracket) colon = std::string_view::npos;
-    if (bracket + 1 != std::min(colon, authority.size())) refuse(text, "has something after ]");
+    if (bracket + 1 != std::min(colon, authority.size())) refuse_url(text, "has something after ]");
   }
   url.host = lower(authority.substr(0, colon));
   url.port = colon == std::string_view::npos ? std::string_view() : authority.substr(colon + 1);
   if (url.port.empty()) url.port = default_port(url.scheme);
-  if (!is_host(url.host)) refuse(text, "has no host that is a name or an address");
-  if (!is_port(url.port)) refuse(text, "has a port that is none");
+  if (!is_host(url.host)) refuse_url(text, "has no host that is a name or an address");
+  if (!is_port(url.port)) refuse_url(text, "has a port that is none");
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, "/");
   return url;

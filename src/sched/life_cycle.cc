@@ -51,7 +51,7 @@ Runtime::Runtime(const Options& wanted)
 
 namespace {
 
-base::Lock running;  // held by the thread that is in run()
+base::Lock in_run;  // held by the thread that is in run()
 
 Options checked(Options options) {
   if (!DebugOptions::from_environment().preempt) options.preempt = false;
@@ -171,7 +171,7 @@ void run_with(Runtime& rt, Main main) {
 
 }  // namespace
 
-void forget_run() { new (&running) base::Lock; }
+void forget_run() { new (&in_run) base::Lock; }
 
 }  // namespace magpie::sched
 
@@ -182,7 +182,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   if (current_m() != nullptr) {
     throw std::logic_error("magpie: run() inside run(); use go() to start more goroutines");
   }
-  std::unique_lock hold(running, std::try_to_lock);
+  std::unique_lock hold(in_run, std::try_to_lock);
   if (!hold)
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 

@@ -13,7 +13,7 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::size_t kBatch = 128;
+constexpr std::size_t kEventsAtOnce = 128;
 
 // While all Ps have enough to do.
 constexpr std::int64_t kOverdueNs = 100'000;
@@ -24,7 +24,7 @@ constexpr std::int64_t kLongOverdueNs = 1'000'000;
 
 // Goroutines that became ready, in the order of their events.
 struct Network::Batch {
-  G* ready[2 * kBatch];  // a reader and a writer for each event
+  G* ready[2 * kEventsAtOnce];  // a reader and a writer for each event
   std::size_t count = 0;
 
   void add(void* record) {
@@ -75,7 +75,7 @@ void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
 }
 
 void Network::ask(Batch& batch, std::int64_t until_ns) {
-  epoll_event events[kBatch];
+  epoll_event events[kEventsAtOnce];
   std::size_t count = poller_.wait(events, until_ns);
   for (std::size_t i = 0; i < count; ++i) {
     if (poll::Slot* slot = slots_.find(poll::Tag::of(events[i].data.u64)))

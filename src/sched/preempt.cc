@@ -13,13 +13,13 @@
 namespace magpie::sched {
 namespace {
 
-struct sigaction before;
+struct sigaction former;
 
 void pass_on(int signal, siginfo_t* info, void* context) {
-  if ((before.sa_flags & SA_SIGINFO) != 0) {
-    before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
+  if ((former.sa_flags & SA_SIGINFO) != 0) {
+    former.sa_sigaction(signal, info, context);
+  } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
+    former.sa_handler(signal);
   }
 }
 
@@ -46,7 +46,7 @@ void Preemption::install(int signal) {
   struct sigaction action = {};
   action.sa_sigaction = on_stop;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  if (sigaction(signal, &action, &before) != 0) signal_ = 0;
+  if (sigaction(signal, &action, &former) != 0) signal_ = 0;
 }
 
 void Preemption::remove() {
@@ -54,7 +54,7 @@ void Preemption::remove() {
   struct sigaction now;
   sigaction(signal_, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_stop)
-    sigaction(signal_, &before, nullptr);
+    sigaction(signal_, &former, nullptr);
   signal_ = 0;
 }
 

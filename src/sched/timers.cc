@@ -15,7 +15,7 @@ namespace {
 
 using timer::TimerSet;
 
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kTimersAtOnce = 64;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
 // The first that a timer wakes overtakes goroutines that have not begun, and may run for long; but not twice in a row.
@@ -92,11 +92,11 @@ void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
 void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
 
 G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
-  Timer* due[kBatch];
+  Timer* due[kTimersAtOnce];
   std::size_t count = timers.take_due(now_ns, due);
   if (count == 0) return nullptr;
   // Each goroutine's record and stack is memory that nobody touched since it fell asleep: fetch all of it at once.
-  G* woken[kBatch];
+  G* woken[kTimersAtOnce];
   std::size_t woken_count = 0;
   for (std::size_t i = 0; i < count; ++i) {
     auto* g = static_cast<G*>(due[i]->fire(*due[i]));
@@ -119,7 +119,7 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
     }
   }
   m->p->counters.timers_fired.add(count);
-  if (count == kBatch) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
+  if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // The first is run at once by the caller; nobody has to be woken for it.
   if (more) wake_searcher(rt, m);
   return first;
