@@ -59,7 +59,8 @@ struct alignas(base::kCacheLine) P {
 
   // guarded by Idle's lock; by that of Threads while it waits for a new thread
   P* next_idle = nullptr;
-  bool wanted_by_searcher = false;
+  bool wanted_by_searcher = false;  // while it waits for a thread
+  std::int64_t wanted_since_ns = 0;
 
   // sysmon only: what it saw at its last looks
   struct Seen {

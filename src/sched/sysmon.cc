@@ -21,6 +21,7 @@
 #include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
+#include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/schedtrace.h"
 #include "sched/timers.h"
@@ -54,6 +55,9 @@ constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 constexpr std::int64_t kFirstAwayGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
 constexpr std::int64_t kUnknown = -1;
+
+constexpr std::int64_t kBirthNs =
+    1 * kMillisecond;  // a thread has begun by then, unless it waits for a lock
 
 // Of another thread of this process: the kernel derives the clock's number from the thread's.
 std::int64_t cpu_ns_of(const M* m) {
@@ -119,6 +123,7 @@ void Sysmon::watch(Runtime& rt) {
     next_ns_ = std::min(next_ns_, rt.network.look_after(rt, now_ns_));
     for (P* p : rt.ps.in_use()) look_at(rt, p);
     look_at_those_away(rt);
+    look_at_those_without_thread(rt);
     if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
     if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
     rt.schedtrace.print_if_due(rt, now_ns_);
@@ -373,6 +378,29 @@ void Sysmon::look_at_away(Runtime& rt, M* m) {
     rt.preemption.stop(m);
   } else {
     away.gap_ns = std::min(2 * away.gap_ns, kLongestAwayGapNs);
+  }
+}
+
+// A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted
+// goroutine holds. That goroutine brings a thread of its own.
+void Sysmon::look_at_those_without_thread(Runtime& rt) {
+  if (rt.global.held() == 0 || !rt.threads.has_wanted()) return;
+  look_again_in(kBirthNs);
+  while (P* p = rt.threads.take_back_wanted(now_ns_ - kBirthNs)) {
+    bool was_for_searcher = p->wanted_by_searcher;
+    G* held = rt.global.pop_held();
+    if (held == nullptr)
+      return start_thread_for(rt, p, was_for_searcher ? Searching::yes : Searching::no);
+    if (was_for_searcher) {
+      std::lock_guard hold(rt.idle.lock());
+      rt.search.stop();
+    }
+    M* its = hand_p_to_thread_of(rt, p, held);
+    if (its == nullptr) return;  // the runtime ends
+    sched::wake(rt, its);
+    // [search-or-sleep] What was left to the searcher must be found.
+    rt.search.before_second_look();
+    if (was_for_searcher && work_is_visible(rt)) wake_searcher(rt, nullptr);
   }
 }
 

@@ -86,6 +86,7 @@ class Sysmon {
   void note_announced();
   void look_at_those_away(Runtime& rt);
   void look_at_away(Runtime& rt, M* m);
+  void look_at_those_without_thread(Runtime& rt);
 
   // sysmon only
   std::int64_t now_ns_ = 0;

@@ -36,12 +36,14 @@ void begin_m(M* m) {
   open_signal_stack(m);
 }
 
+Searching wanted_by(const P* p) { return p->wanted_by_searcher ? Searching::yes : Searching::no; }
+
 void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
   pthread_setname_np(pthread_self(), "magpie");
   base::ask_for_slices(0);  // it inherited its maker's
-  if (m->p != nullptr) begin_with(*runtime, m, m->p);
+  if (P* p = runtime->threads.take_wanted(m)) begin_with(*runtime, m, p);
   run_loop(m);
   end_m(m);
   return nullptr;
@@ -124,15 +126,17 @@ Threads::~Threads() {
 }
 
 // Outside the runtime, or on a thread that no P waits for.
-bool Threads::make(P* p, Searching searching) {
+bool Threads::make() {
   if (is_full()) return false;
   try {
     M* m = reuse_ended();
     if (m == nullptr) m = publish(new_m());  // before it runs: others may look for it
-    m->p = p;
-    m->searching = searching == Searching::yes;
+    m->p = nullptr;
+    m->searching = false;
+    note_unborn(1);
     int error = base::os().create_thread(&m->thread, nullptr, thread_main, m);
     if (error == 0) return true;
+    note_unborn(-1);
     complain(std::strerror(error));
     runtime->stacks.give(std::exchange(m->spare, nullptr));
     m->never_ran = true;
@@ -145,21 +149,43 @@ bool Threads::make(P* p, Searching searching) {
 
 bool Threads::start(P* p, Searching searching) {
   if (!may_try_now() || is_full()) return false;
-  if (!has_maker_) return make(p, searching);
   {
     std::lock_guard hold(lock_);
     if (stop_) return false;
     p->wanted_by_searcher = searching == Searching::yes;
+    p->wanted_since_ns = base::now_ns();
     p->next_idle = std::exchange(wanted_, p);
+    wanted_count_ = wanted_count_ + 1;
   }
-  asked_.set();
+  if (has_maker_) {
+    asked_.set();
+  } else {
+    make_for_wanted();
+  }
   return true;
+}
+
+bool Threads::lacks_threads() {
+  std::lock_guard hold(lock_);
+  return wanted_count_ > unborn_;
+}
+
+void Threads::note_unborn(int change) {
+  std::lock_guard hold(lock_);
+  unborn_ += change;
+}
+
+void Threads::make_for_wanted() {
+  while (lacks_threads()) {
+    if (make()) continue;
+    if (P* p = pop_wanted()) do_without_thread(*runtime, p, wanted_by(p));
+  }
 }
 
 void Threads::start_spares(int count) {
   if (!may_try_now() || is_full()) return;
   if (!has_maker_) {
-    (void)make(nullptr, Searching::no);
+    (void)make();
     return;
   }
   {
@@ -197,16 +223,36 @@ void Threads::ask_for_refresh() {
   asked_.set();
 }
 
-P* Threads::pop_wanted() {
-  std::lock_guard hold(lock_);
-  P* p = wanted_;
-  if (p != nullptr) wanted_ = p->next_idle;
+P* Threads::unlink_wanted_locked(P** link) {
+  P* p = *link;
+  if (p == nullptr) return nullptr;
+  *link = p->next_idle;
+  wanted_count_ = wanted_count_ - 1;
   return p;
 }
 
+P* Threads::pop_wanted() {
+  std::lock_guard hold(lock_);
+  return unlink_wanted_locked(&wanted_);
+}
+
+P* Threads::take_wanted(M* m) {
+  std::lock_guard hold(lock_);
+  --unborn_;
+  P* p = unlink_wanted_locked(&wanted_);
+  m->searching = p != nullptr && p->wanted_by_searcher;
+  return p;
+}
+
+P* Threads::take_back_wanted(std::int64_t since_ns) {
+  std::lock_guard hold(lock_);
+  P** link = &wanted_;
+  while (*link != nullptr && (*link)->wanted_since_ns > since_ns) link = &(*link)->next_idle;
+  return unlink_wanted_locked(link);
+}
+
 void Threads::give_back_wanted(Runtime& rt) {
-  while (P* p = pop_wanted())
-    do_without_thread(rt, p, p->wanted_by_searcher ? Searching::yes : Searching::no);
+  while (P* p = pop_wanted()) do_without_thread(rt, p, wanted_by(p));
 }
 
 void Threads::serve_requests() {
@@ -222,10 +268,7 @@ void Threads::serve_requests() {
       spares = std::exchange(spares_wanted_, 0);
       refresh = std::exchange(refresh_wanted_, false);
     }
-    while (P* p = pop_wanted()) {
-      auto searching = p->wanted_by_searcher ? Searching::yes : Searching::no;
-      if (!make(p, searching)) do_without_thread(*runtime, p, searching);
-    }
+    make_for_wanted();
     if (spares > 0) make_spares(spares);
     if (refresh) refresh_procs(*runtime);
   }
@@ -233,7 +276,7 @@ void Threads::serve_requests() {
 
 // Who asked again meanwhile asked for these.
 void Threads::make_spares(int count) {
-  while (count-- > 0 && make(nullptr, Searching::no)) {
+  while (count-- > 0 && make()) {
   }
   std::lock_guard hold(lock_);
   spares_wanted_ = 0;

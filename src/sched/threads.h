@@ -8,6 +8,8 @@
 // Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
 // runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
 // others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
+// A thread allocates when it begins, too. So it is born without a P: those that want one wait in a list, whoever has
+// begun takes the first, and sysmon may take it back for a goroutine that was preempted.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +38,15 @@ class Threads {
   void start_maker();
   void stop_maker();
 
-  // A thread that starts with this P will be made. False: there is none to be had.
+  // A thread that takes this P, or finds it taken back, will be made. False: there is none to be had.
   [[nodiscard]] bool start(P* p, Searching searching);
+
+  // m's thread has begun. The P that it was made for, or null: it sleeps until it is handed one.
+  P* take_wanted(M* m);
+
+  // One that has waited for its thread since before `since_ns`, to be used otherwise; or null.
+  P* take_back_wanted(std::int64_t since_ns);
+  bool has_wanted() const { return wanted_count_ != 0; }
 
   // So many that go to sleep at once, so that there are some to hand Ps to. As many as are to be had.
   void start_spares(int count);
@@ -72,7 +81,8 @@ class Threads {
   static std::unique_ptr<M> new_m();
   M* reuse_ended();
   static void prepare(M* m);
-  bool make(P* p, Searching searching);
+  bool make();
+  void make_for_wanted();
   bool may_try_now() const;
   bool is_full();
   void complain(const char* why);
@@ -80,6 +90,9 @@ class Threads {
   void serve_requests();
   void make_spares(int count);
   P* pop_wanted();
+  P* unlink_wanted_locked(P** link);
+  bool lacks_threads();
+  void note_unborn(int change);
 
   base::Atomic<int> count_{0};                 // atomic: read by anyone
   base::Atomic<int> limit_;                    // atomic: relaxed, a wish
@@ -93,7 +106,9 @@ class Threads {
 
   base::Lock lock_;
   // guarded by lock_
-  P* wanted_ = nullptr;  // Ps that wait for a thread
+  P* wanted_ = nullptr;                  // Ps that wait for a thread
+  base::Relaxed<int> wanted_count_ = 0;  // of them; may be read without the lock
+  int unborn_ = 0;                       // threads that were made and have not begun
   int spares_wanted_ = 0;
   bool refresh_wanted_ = false;
   bool stop_ = false;

@@ -23,6 +23,7 @@
 
 #include "base/sanitizer.h"
 #include "support/let_signals_in.h"
+#include "support/os_faults.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -372,6 +373,32 @@ TEST(Preemption, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
       lock.unlock();
     });
     both.wait();
+  });
+}
+
+// The P that a new thread is to take must not wait for it for ever.
+TEST(Preemption, AStoppedHolderOfALockThatNewThreadsNeedGoesOn) {
+  std::mutex lock;  // for longer than any thread
+  run(Options{.procs = 2, .time_slice = 1ms}, [&lock] {
+    std::atomic<bool> second_thread_runs = false;
+    go([&] { second_thread_runs = true; });
+    spin_until(second_thread_runs);
+    set_procs(1);
+    support::BirthsNeedLock births(lock);
+    std::atomic<bool> holds = false, wanted = false;
+    WaitGroup holder;
+    holder.go([&] {
+      std::lock_guard hold(lock);
+      holds = true;
+      spin_until(wanted);
+    });
+    while (!holds) yield();  // it is stopped when this goes on, on the second thread
+    set_procs(2);
+    go([] {});  // somebody shall search: on a third thread, which needs the lock
+    wanted = true;
+    lock.lock();
+    lock.unlock();
+    holder.wait();
   });
 }
 

@@ -15,6 +15,7 @@
 #include "base/sanitizer.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
+#include "support/test_length.h"
 
 namespace magpie {
 namespace {
@@ -36,7 +37,7 @@ class WithoutMembarrier : public testing::Test {
 
 TEST_F(WithoutMembarrier, WakeUpsAndTheNextSlotWork) {
   at_each_procs([] {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < support::scaled(800); ++round) {
       WaitGroup all;
       for (int i = 0; i < 50; ++i) all.go([] { spawn([] { yield(); }).join(); });
       all.wait();

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 
 #include "base/os.h"
 
@@ -77,6 +79,42 @@ class ThreadFaults {
 
   static inline std::atomic<int> every;
   static inline std::atomic<int> asked;
+  decltype(base::Os::create_thread)::Function* real_;
+};
+
+// Every new thread needs a lock before it can begin, as one may need the allocator's.
+class BirthsNeedLock {
+ public:
+  explicit BirthsNeedLock(std::mutex& needed) : real_(base::os().create_thread) {
+    lock = &needed;
+    base::os().create_thread = create;
+  }
+  ~BirthsNeedLock() { base::os().create_thread = real_; }
+  BirthsNeedLock(const BirthsNeedLock&) = delete;
+  BirthsNeedLock& operator=(const BirthsNeedLock&) = delete;
+
+ private:
+  struct Birth {
+    void* (*entry)(void*);
+    void* argument;
+    std::mutex* lock;
+  };
+
+  static void* begin(void* argument) {
+    std::unique_ptr<Birth> birth(static_cast<Birth*>(argument));
+    { std::lock_guard hold(*birth->lock); }
+    return birth->entry(birth->argument);
+  }
+
+  static int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*entry)(void*),
+                    void* argument) {
+    auto birth = std::make_unique<Birth>(Birth{entry, argument, lock});
+    int error = pthread_create(thread, attributes, begin, birth.get());
+    if (error == 0) birth.release();
+    return error;
+  }
+
+  static inline std::atomic<std::mutex*> lock;
   decltype(base::Os::create_thread)::Function* real_;
 };
 
