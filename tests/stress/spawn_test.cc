@@ -68,7 +68,7 @@ RT_TEST(StressSpawn, AStormOfSpawnsAndJoinsLosesNothing) {
         const bool yields = random.next() % 4 == 0;
         auto handle = spawn([&ran, yields, round] {
           if (yields) yield();
-          ran.fetch_add(1, std::memory_order_relaxed);
+          ran.fetch_add(1, std::memory_order_release);  // the last touch of those that are detached
           return round;
         });
         switch (random.next() % 5) {
