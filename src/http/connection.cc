@@ -240,6 +240,7 @@ void Connection::call_handler() {
   } catch (...) {
     answer_error(std::current_exception());
   }
+  exchange_->in.end_context();
 }
 
 void Connection::answer_error(std::exception_ptr error) {

@@ -47,6 +47,7 @@ class Connection {
   ServerCore& core() { return core_; }
   int early_status() const { return early_status_; }
   net::Stream& stream() { return *stream_; }
+  Watched& watched() { return watched_; }
   // What a handler threw: the answer to that.
   void answer_error(std::exception_ptr error);
 

@@ -63,7 +63,6 @@ bool RequestState::route(const Router& router) {
   field_texts_.clear();
   whole_.clear();
   read_in_parts_ = read_whole_ = false;
-  context_.reset();
   match_ = {};
   values_.segments.clear();
 
@@ -167,15 +166,24 @@ const std::string* RequestState::field(std::string_view name) {
 }
 
 const Context& RequestState::context() {
-  if (!context_) context_ = connection_->core().context().with_cancel();
+  if (!context_) {
+    context_ = connection_->core().context().with_cancel();
+    connection_->watched().cancel_if_peer_leaves(*context_);
+  }
   return *context_;
+}
+
+void RequestState::end_context() {
+  if (!context_) return;
+  connection_->watched().forget_context();
+  context_->cancel();
+  context_.reset();
 }
 
 void RequestState::forget() {
   input.clear();
   input.shrink();
   body_at_ = 0;
-  context_.reset();
   if (whole_.capacity() > 4096) whole_ = {};
 }
 

@@ -69,7 +69,8 @@ class RequestState {
   const std::string& body();
   std::size_t read(std::span<char> into);
   const Context& context();
-  void set_context(Context context) { context_ = std::move(context); }
+  // The handler is done: so is everything that it has started by its context.
+  void end_context();
 
  private:
   enum class Body : std::uint8_t { none_yet, length, chunked, read, failed };

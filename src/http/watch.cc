@@ -1,9 +1,11 @@
 #include "http/watch.h"
 
+#include <poll.h>
 #include <time.h>
 
+#include <array>
 #include <limits>
-#include <mutex>
+#include <utility>
 
 #include <magpie/go.h>
 
@@ -14,6 +16,11 @@ namespace {
 constexpr std::int64_t kNever = detail::kNoDeadline;
 constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
 constexpr detail::DeadlineNs kLongPast = 1;
+
+bool peer_has_left(int socket) {
+  pollfd asked{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&asked, 1, 0) > 0;
+}
 
 }  // namespace
 
@@ -70,6 +77,22 @@ void Watched::look(std::int64_t now_ns) {
   if (due_ns_ <= now_ns) end_wait_locked();
 }
 
+void Watched::cancel_if_peer_leaves(const Context& context) {
+  std::lock_guard hold(mutex_);
+  context_ = context;
+}
+
+void Watched::forget_context() {
+  std::lock_guard hold(mutex_);
+  context_.reset();
+}
+
+std::optional<Context> Watched::take_context_of_departed() {
+  std::lock_guard hold(mutex_);
+  if (!context_ || !peer_has_left(stream_.native_handle())) return std::nullopt;
+  return std::exchange(context_, std::nullopt);
+}
+
 std::size_t Watchman::count() const {
   std::lock_guard hold(mutex_);
   return count_;
@@ -99,9 +122,23 @@ void Watchman::walk() {
     (void)changed_.wait_for(hold, look_every_, [this] { return count_ == 0; });
     const std::int64_t now = detail::steady_now_ns();
     for (Watched* c = first_; c != nullptr; c = c->next_) c->look(now);
+    look_for_departed(hold);
   }
   walks_ = false;
   changed_.notify_all();
+}
+
+// Cancelling calls whoever has asked to hear of it: not under our mutex. More than fit wait for the next look.
+void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
+  std::array<std::optional<Context>, 64> departed;
+  std::size_t count = 0;
+  for (Watched* c = first_; c != nullptr && count < departed.size(); c = c->next_) {
+    if ((departed[count] = c->take_context_of_departed())) ++count;
+  }
+  if (count == 0) return;
+  hold.unlock();
+  for (std::size_t i = 0; i < count; ++i) departed[i]->cancel();
+  hold.lock();
 }
 
 void Watchman::drain() {

@@ -5,6 +5,9 @@
 // all of them every now and then. To end a wait it moves the stream's deadline into the past: the connection's own
 // goroutine wakes up with errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
 //
+// A handler that works for long, and has asked for its request's context, is told by it that the client has left: the watchman
+// asks the system.
+//
 // Writing down and looking are under the connection's mutex, so a deadline that is moved belongs to the phase that was
 // seen. The next phase takes it away again.
 #pragma once
@@ -14,8 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include <magpie/cond_var.h>
+#include <magpie/context.h>
 #include <magpie/mutex.h>
 #include <magpie/net/stream.h>
 
@@ -55,12 +61,18 @@ class Watched {
   // The same until a given time.
   void enter_until(Phase phase, std::int64_t due_ns);
 
+  // From now on, until forget_context(), the context is cancelled when the peer has gone, at the next look.
+  void cancel_if_peer_leaves(const Context& context);
+  void forget_context();
+
   // The server shuts down, or needs the room: an idle connection has to end.
   bool has_to_end() const;
 
  private:
   friend class Watchman;
   void look(std::int64_t now_ns);
+  // The context to cancel, if the peer has gone.
+  std::optional<Context> take_context_of_departed();
   bool is_idle_locked() const { return phase_ == Phase::idle || phase_ == Phase::resting; }
   void end_wait_locked();
 
@@ -77,6 +89,7 @@ class Watched {
   bool ended_ = false;   // a deadline of the stream lies in the past, by us
   bool to_end_ = false;  // asked by end_idle() in this phase
   std::int64_t due_ns_;
+  std::optional<Context> context_;  // to cancel if the peer leaves
 };
 
 class Watchman : public std::enable_shared_from_this<Watchman> {
@@ -102,6 +115,7 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   void add(Watched& connection);
   void remove(Watched& connection);
   void walk();
+  void look_for_departed(std::unique_lock<Mutex>& hold);
 
   const PhaseTimes times_;
   const std::chrono::nanoseconds look_every_;

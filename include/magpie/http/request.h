@@ -53,8 +53,8 @@ class Request {
   // As announced. None: the body comes in chunks.
   std::optional<std::uint64_t> content_length() const;
 
-  // Cancelled when the request's time is up (timeout()), or the server's grace at shutdown. That the client has gone is
-  // only seen when reading or writing fails. Throws std::bad_alloc.
+  // Cancelled when the handler has ended, the request's time is up (timeout()), the server's grace at shutdown is over, or the
+  // client has gone, or says that it sends no more: that is noticed within half a second. Throws std::bad_alloc.
   const Context& context() const;
 
  private:

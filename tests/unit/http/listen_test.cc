@@ -134,6 +134,63 @@ RT_TEST(HttpListen, WhatIsLeftAfterTheGraceIsCutOff) {
   }
 }
 
+// A server whose handler works until its context is cancelled.
+struct LongWork {
+  LongWork() {
+    server.handle("GET /", [this](Request& req, Response& res) {
+      Context context = req.context();
+      inside.send();
+      context.done().recv();
+      ended.send();
+      res.send("nobody hears");
+    });
+  }
+  Server server{ServerOptions{.header_timeout = 20ms}};  // so the watchman looks every 5 ms
+  Chan<void> inside, ended{10};
+};
+
+RT_TEST(HttpListen, TheContextOfARequestIsCancelledWhenTheClientLeaves) {
+  LongWork work;
+  Serving serving(work.server);
+  {
+    auto conn = serving.connect();
+    conn.write(kGet);
+    work.inside.recv();
+  }
+  work.ended.recv();
+  // With part of a next request unread, which hides the end from whoever reads.
+  {
+    auto conn = serving.connect();
+    conn.write(kGet);
+    conn.write("GET ");
+    work.inside.recv();
+    conn.shutdown_write();
+    work.ended.recv();
+  }
+  EXPECT_TRUE(eventually([&] { return work.server.connections() == 0; }));
+}
+
+RT_TEST(HttpListen, TheContextOfARequestLivesAsLongAsItsHandler) {
+  Server server(ServerOptions{.header_timeout = 4ms});  // so the watchman looks every millisecond
+  Chan<Context> kept(1);
+  std::atomic<int> cancelled_early{0};
+  server.handle("GET /", [&](Request& req, Response& res) {
+    Context context = req.context();
+    sleep_for(20ms);
+    if (context.cancelled()) ++cancelled_early;
+    kept.send(context);
+    res.send("hello");
+  });
+  Serving serving(server);
+  auto conn = serving.connect();
+  for (int i = 0; i < 3; ++i) {
+    conn.write(kGet);
+    EXPECT_NE(hear_until(conn, "hello").find("200 OK"), std::string::npos);
+    kept.recv()->done().recv();
+  }
+  EXPECT_EQ(cancelled_early, 0);
+}
+
 RT_TEST(HttpListen, AtTheLimitOfConnectionsIdleOnesMakeRoom) {
   Server server(ServerOptions{.max_connections = 2});
   server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
