@@ -279,6 +279,9 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
         rt.idle.push_locked(next);
       }
     }
+    // [search-or-sleep] It was out of sight. So was `next`, which may have seen work and gone to sleep all the same, as it
+    // was about to be handed a P.
+    if (work_is_visible(rt)) wake_searcher(rt, nullptr);
     return look_again_in(kRetryGapNs);
   }
 

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "sched/bound.h"
+#include "sched/find_work.h"
+#include "sched/queues.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -57,9 +59,13 @@ void wake(Runtime& rt, M* m) {
 
 void do_without_thread(Runtime& rt, P* p, Searching searching) {
   move_queue_to_global(rt, p);  // what is in its queue must not wait for a thread
-  std::lock_guard hold(rt.idle.lock());
-  if (searching == Searching::yes) rt.search.stop();
-  rt.world.take_back_locked(rt, p);
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (searching == Searching::yes) rt.search.stop();
+    rt.world.take_back_locked(rt, p);
+  }
+  // [search-or-sleep] What was out of sight, or was left to that searcher: those who are awake look before they sleep.
+  if (rt.idle.sleeping_threads() != 0 && work_is_visible(rt)) wake_searcher(rt, nullptr);
 }
 
 namespace {

@@ -15,6 +15,7 @@
 // Mutant MUTANT_NO_CHAIN         who found something starts no further searcher
 // Mutant MUTANT_SILENT_MOVE      goroutines move between queues without waking a searcher
 // Mutant MUTANT_STOP_UNLOCKED    a searcher for whom no P is left is taken back without the lock
+// Mutant MUTANT_SILENT_RETURN    an M that was to be handed a P is put back on the list without a look
 // Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
 #include "model_run.h"
 
@@ -196,6 +197,18 @@ struct Runtime {
     return !over;
   }
 
+  // sysmon.cc: takes an M off the list to hand it a P, does not get the P, and puts the M back.
+  void borrow_in_vain() {
+    lock.lock(RL_INFO);
+    if (sleepers == 0) return lock.unlock(RL_INFO);
+    int borrowed = sleeping[--sleepers];
+    lock.unlock(RL_INFO);
+    lock.lock(RL_INFO);
+    sleeping[sleepers++] = borrowed;
+    lock.unlock(RL_INFO);
+    if (!chosen<"MUTANT_SILENT_RETURN">() && work_is_visible()) wake_searcher();
+  }
+
   void publish(int queue) {
     queues[queue].put(1);
     wake_searcher();
@@ -291,6 +304,23 @@ struct Transient : model::Scenario<3> {
   void after() override { rt.check_word(); }
 };
 
+// Sysmon has just got hold of the M that goes to sleep.
+struct Borrowed : model::Scenario<3> {
+  Runtime<3, 1, 2> rt;
+  void thread(unsigned index) override {
+    if (index == 0) {
+      rt.publish(0);
+      rt.leave();
+    } else if (index == 1) {
+      rt.work(1);
+    } else {
+      rt.borrow_in_vain();
+      rt.leave();
+    }
+  }
+  void after() override { rt.check_word(); }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -298,6 +328,7 @@ int main(int argc, char** argv) {
       .explore<PublishOrSleep>("publish or sleep", model::bounded(4))
       .explore<Move>("move", model::bounded(4))
       .explore<Chain>("chain", model::bounded(3))
+      .explore<Borrowed>("borrowed", model::bounded(3))
       .explore<Transient>("transient searcher", model::random(700'000))
       .explore<Transient>("transient searcher", model::bounded(2))
       .report();
