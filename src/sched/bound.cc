@@ -25,12 +25,7 @@ void let_go(Runtime& rt, P* p) {
     std::lock_guard hold(rt.idle.lock());
     rt.world.take_back_locked(rt, p);
   }
-  // [search-or-sleep] [watch] As who goes to sleep: what was left to us while we had the P must be found.
-  rt.search.before_second_look();
-  if (work_is_visible(rt)) return wake_searcher(rt, nullptr);
-  std::int64_t earliest = earliest_timer_ns(rt);
-  if (earliest != kNever) watch_over(rt, nullptr, earliest);
-  if (rt.network.in_use()) rt.network.is_awaited(rt);
+  look_again_for_others(rt);
 }
 
 // Off the list of those who wait, with a P or, when the runtime ends, without.

@@ -208,6 +208,14 @@ bool work_is_visible(Runtime& rt) {
   return false;
 }
 
+void look_again_for_others(Runtime& rt) {
+  rt.search.before_second_look();
+  if (work_is_visible(rt)) return wake_searcher(rt, nullptr);
+  std::int64_t earliest = earliest_timer_ns(rt);
+  if (earliest != kNever) watch_over(rt, nullptr, earliest);
+  if (rt.network.in_use()) rt.network.is_awaited(rt);
+}
+
 bool loop_is_wanted(M* m) {
   Runtime& rt = *runtime;
   return rt.world.stopping() || (has_timers(m->p) && own_timers_are_due(m->p));

@@ -19,6 +19,10 @@ struct Runtime;
 // Something can be taken from a queue, as far as can be seen without locks.
 bool work_is_visible(Runtime& rt);
 
+// [search-or-sleep] [watch] By one who gave a P or a thread back and does not go to sleep himself: what was left to that one,
+// or was out of sight meanwhile, is found by another.
+void look_again_for_others(Runtime& rt);
+
 // The world stops, or there is housekeeping: a goroutine that can should leave for the loop.
 bool loop_is_wanted(M* m);
 

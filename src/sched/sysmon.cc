@@ -21,7 +21,6 @@
 #include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
-#include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/schedtrace.h"
 #include "sched/timers.h"
@@ -279,9 +278,8 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
         rt.idle.push_locked(next);
       }
     }
-    // [search-or-sleep] It was out of sight. So was `next`, which may have seen work and gone to sleep all the same, as it
-    // was about to be handed a P.
-    if (work_is_visible(rt)) wake_searcher(rt, nullptr);
+    // `next` may have seen work and gone to sleep all the same, as it was about to be handed a P.
+    look_again_for_others(rt);
     return look_again_in(kRetryGapNs);
   }
 
@@ -401,9 +399,7 @@ void Sysmon::look_at_those_without_thread(Runtime& rt) {
     M* its = hand_p_to_thread_of(rt, p, held);
     if (its == nullptr) return;  // the runtime ends
     sched::wake(rt, its);
-    // [search-or-sleep] What was left to the searcher must be found.
-    rt.search.before_second_look();
-    if (was_for_searcher && work_is_visible(rt)) wake_searcher(rt, nullptr);
+    if (was_for_searcher) look_again_for_others(rt);
   }
 }
 

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
-#include "sched/queues.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -64,8 +63,8 @@ void do_without_thread(Runtime& rt, P* p, Searching searching) {
     if (searching == Searching::yes) rt.search.stop();
     rt.world.take_back_locked(rt, p);
   }
-  // [search-or-sleep] What was out of sight, or was left to that searcher: those who are awake look before they sleep.
-  if (rt.idle.sleeping_threads() != 0 && work_is_visible(rt)) wake_searcher(rt, nullptr);
+  // Those who are awake look before they sleep.
+  if (rt.idle.sleeping_threads() != 0) look_again_for_others(rt);
 }
 
 namespace {
