@@ -16,18 +16,6 @@
 namespace magpie::sched {
 namespace {
 
-// Nobody holds p any more, and nothing is known to wait for it.
-void let_go(Runtime& rt, P* p) {
-  p->end_hold(base::now_ns());
-  bool queued = !p->queue.is_empty();
-  if (queued) return start_thread_for(rt, p, Searching::no);
-  {
-    std::lock_guard hold(rt.idle.lock());
-    rt.world.take_back_locked(rt, p);
-  }
-  look_again_for_others(rt);
-}
-
 // Off the list of those who wait, with a P or, when the runtime ends, without.
 bool sleep_in_place(Runtime& rt, M* m) {
   m->wake_up.wait();
@@ -47,6 +35,18 @@ bool get_in_place(Runtime& rt, M* m) {
 }
 
 }  // namespace
+
+void let_go(Runtime& rt, P* p) {
+  p->end_hold(base::now_ns());
+  bool queued = !p->queue.is_empty();
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (rt.world.stopping()) queued = false;  // whoever starts it again sees to the queue
+    if (!queued) rt.world.take_back_locked(rt, p);
+  }
+  if (queued) return start_thread_for(rt, p, Searching::no);
+  look_again_for_others(rt);
+}
 
 // Without a P the M's loop leaves for the thread, see loop().
 void end_bound(M* m) {

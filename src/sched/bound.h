@@ -21,6 +21,9 @@ void wake_successor(Runtime& rt, M* m, int cpu);
 // The M gets p: everything that comes with it.
 void begin_with(Runtime& rt, M* m, P* p);
 
+// The caller gives up p, and nobody has it: to those who wait for it, to whoever stops the world, or to the idle ones.
+void let_go(Runtime& rt, P* p);
+
 // An M whose P was taken while its goroutine ran has one again, or its goroutine stands in a queue.
 void is_back(Runtime& rt, M* m);
 

@@ -313,10 +313,8 @@ void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
   if (!take_from(m, p)) return;
   rt.away.fetch_add(1, base::seq_cst);
   note_away(m);
-  p->end_hold(now_ns_);
   p->seen = P::Seen{};
-  std::lock_guard hold(rt.idle.lock());
-  rt.world.take_back_locked(rt, p);
+  let_go(rt, p);  // the world may go on again already
 }
 
 void Sysmon::note_away(M* m) {
