@@ -250,7 +250,8 @@ TEST(Blocking, ThreadsAreUsedAgain) {
       group.wait();
     };
     for (int i = 0; i < 20; ++i) round();
-    EXPECT_LE(num_threads(), 8 + 2 + 4);
+    EXPECT_LE(num_threads(),
+              8 + 2 + 16);  // those that block, those that do not, and what is made ahead
   });
 }
 

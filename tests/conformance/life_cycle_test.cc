@@ -154,7 +154,7 @@ TEST(LeftBehind, AGoroutineWithAStackOfItsOwnIsDropped) {
 TEST(LeftBehind, TheClosuresOfGoroutinesThatNeverRanAreDestroyed) {
   auto held = std::make_shared<int>(7);
   std::array<char, 500> large{};
-  run(Options{.procs = 1}, [&] {
+  run(Options{.procs = 1, .preempt = false}, [&] {
     go([held] { (void)*held; });
     go([held, large] { (void)large; });
     go(GoOptions{.name = "named", .stack_size = 0}, [held] { (void)*held; });

@@ -199,7 +199,7 @@ RT_TEST(RateLimiter, WaitGivesUpAtOnceWhenTheDeadlineIsTooEarly) {
 }
 
 RT_TEST(RateLimiter, ATokenOfOneWhoGaveUpIsThereForOthers) {
-  RateLimiter limiter(20, 1);  // one in 50 ms
+  RateLimiter limiter(2, 1);
   EXPECT_TRUE(limiter.allow());
   Context context = Context::background().with_cancel();
   WaitGroup waiters;
@@ -207,7 +207,7 @@ RT_TEST(RateLimiter, ATokenOfOneWhoGaveUpIsThereForOthers) {
   EXPECT_TRUE(eventually([] { return stats().timers >= 45; }));
   context.cancel();
   waiters.wait();
-  EXPECT_TRUE(limiter.wait(Context::background().with_timeout(2s)));  // not after 2.5 s
+  EXPECT_TRUE(limiter.wait(Context::background().with_timeout(15s)));  // not after 25 s
 }
 
 RT_TEST(RateLimiter, SenselessNumbersAreRefused) {

@@ -76,7 +76,7 @@ RT_TEST(Stats, CountersMakeSenseTogether) {
 
 // Ring of 256: the next one does not fit, and leaves with the oldest 128.
 TEST(Stats, AThousandStartedAtOneProcOverflowTheRing129AtATime) {
-  run(Options{.procs = 1}, [] {
+  run(Options{.procs = 1, .preempt = false}, [] {
     WaitGroup all;
     for (int i = 0; i < 1000; ++i) all.go([] {});
     const Stats full = stats();
