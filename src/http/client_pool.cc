@@ -45,43 +45,40 @@ std::unique_ptr<net::Stream> ClientPool::take(const std::string& key) {
 void ClientPool::give(const std::string& key, std::unique_ptr<net::Stream> stream) {
   if (per_host_ == 0) return;
   std::unique_ptr<net::Stream> oldest;  // closed without the lock
-  bool start = false;
-  {
-    std::lock_guard hold(mutex_);
-    auto& list = idle_[key];
-    if (list.size() >= per_host_) {
-      oldest = std::move(list.front().stream);
-      list.erase(list.begin());
-    }
-    list.push_back({std::move(stream), detail::steady_now_ns()});
-    start = !std::exchange(timer_runs_, true);
+  std::lock_guard hold(mutex_);
+  auto& list = idle_[key];
+  if (list.size() >= per_host_) {
+    oldest = std::move(list.front().stream);
+    list.erase(list.begin());
   }
-  if (start) close_old_later();
+  list.push_back({std::move(stream), detail::steady_now_ns()});
+  if (!std::exchange(timer_runs_, true)) close_old_later_locked();
 }
 
-void ClientPool::close_old_later() {
-  (void)after_func(idle_time_, [weak = weak_from_this()] {
+ClientPool::~ClientPool() {
+  if (timer_) timer_->stop();
+}
+
+void ClientPool::close_old_later_locked() {
+  timer_ = after_func(idle_time_, [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->close_old();
   });
 }
 
 void ClientPool::close_old() {
-  std::vector<Idle> old;
-  bool again;
-  {
-    std::lock_guard hold(mutex_);
-    const std::int64_t before = detail::steady_now_ns() - idle_time_.count();
-    for (auto entry = idle_.begin(); entry != idle_.end();) {
-      auto& list = entry->second;
-      auto young = std::find_if(list.begin(), list.end(),
-                                [before](const Idle& one) { return one.since_ns > before; });
-      std::move(list.begin(), young, std::back_inserter(old));
-      list.erase(list.begin(), young);
-      entry = list.empty() ? idle_.erase(entry) : std::next(entry);
-    }
-    again = timer_runs_ = !idle_.empty();
+  std::vector<Idle> old;  // closed without the lock
+  std::lock_guard hold(mutex_);
+  const std::int64_t before = detail::steady_now_ns() - idle_time_.count();
+  for (auto entry = idle_.begin(); entry != idle_.end();) {
+    auto& list = entry->second;
+    auto young = std::find_if(list.begin(), list.end(),
+                              [before](const Idle& one) { return one.since_ns > before; });
+    std::move(list.begin(), young, std::back_inserter(old));
+    list.erase(list.begin(), young);
+    entry = list.empty() ? idle_.erase(entry) : std::next(entry);
   }
-  if (again) close_old_later();
+  timer_runs_ = !idle_.empty();
+  if (timer_runs_) close_old_later_locked();
 }
 
 std::size_t ClientPool::size() const {

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <magpie/mutex.h>
 #include <magpie/net/stream.h>
+#include <magpie/time.h>
 
 namespace magpie::http {
 
@@ -18,6 +20,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
  public:
   ClientPool(std::size_t per_host, std::chrono::nanoseconds idle_time)
       : per_host_(per_host), idle_time_(idle_time) {}
+  ~ClientPool();
 
   // One that seems to be alive, or null.
   std::unique_ptr<net::Stream> take(const std::string& key);
@@ -31,7 +34,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
     std::int64_t since_ns;
   };
   void close_old();
-  void close_old_later();
+  void close_old_later_locked();
 
   const std::size_t per_host_;
   const std::chrono::nanoseconds idle_time_;
@@ -40,6 +43,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   // guarded by mutex_
   std::map<std::string, std::vector<Idle>, std::less<>> idle_;  // the oldest first
   bool timer_runs_ = false;
+  std::optional<Timer> timer_;  // the last one
 };
 
 }  // namespace magpie::http

@@ -19,7 +19,7 @@ void Exchange::operator delete(void* memory, std::size_t size) noexcept { ::munm
 
 void Exchange::detach() {
   in.forget();
-  out.give_buffers_back();
+  out.forget();
 }
 
 }  // namespace magpie::http

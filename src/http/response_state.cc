@@ -294,7 +294,9 @@ void ResponseState::send_now(std::string_view bytes) {
   out_.clear();
 }
 
-void ResponseState::give_buffers_back() {
+void ResponseState::forget() {
+  // What a connection that broke did not take must not reach the next one's peer.
+  out_.clear();
   constexpr std::size_t kKeep = 4 * kHoldAtMost;
   if (out_.capacity() > kKeep) out_ = {};
   if (pending_.capacity() > kKeep) pending_ = {};

@@ -43,7 +43,8 @@ class ResponseState {
   // Sends what was held back.
   void flush_held();
   bool has_held() const { return !out_.empty(); }
-  void give_buffers_back();
+  // Forgets everything, and gives back what has grown.
+  void forget();
   // An interim response.
   void send_now(std::string_view bytes);
 

@@ -121,6 +121,18 @@ RT_TEST(HttpClient, AConnectionIsUsedAgain) {
   EXPECT_EQ(client.idle_connections(), 0u);
 }
 
+RT_TEST(HttpClient, LeavesNoTimerBehind) {
+  Site site;
+  site.server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  site.start();
+  {
+    Client client(ClientOptions{.idle_timeout = 1h});
+    EXPECT_EQ(client.get(site.root + "/").body, "hello");
+    EXPECT_EQ(client.idle_connections(), 1u);
+  }
+  EXPECT_TRUE(eventually([&] { return stats().timers == 0; }, 5s));
+}
+
 RT_TEST(HttpClient, ManyAskAtOnceAndSomeConnectionsAreKept) {
   Site site;
   site.server.handle("GET /{n}", [](Request& req, Response& res) {

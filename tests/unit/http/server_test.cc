@@ -357,5 +357,33 @@ RT_TEST(HttpServer, NoContentAndNotModifiedHaveNoBody) {
   EXPECT_EQ(talk.hear_body(), "body");
 }
 
+// Buffers go from one connection to the next.
+RT_TEST(HttpServer, AnAnswerThatAVanishedClientDidNotTakeReachesNobodyElse) {
+  Server server;
+  Chan<void> asked, gone;
+  server.handle("GET /secret/{how}", [=](Request& req, Response& res) {
+    asked.send();
+    gone.recv();
+    if (req.param("how") == "send") {
+      res.send("secret");
+    } else {
+      res.write("secret");
+      res.flush();
+    }
+  });
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  for (const char* how : {"send", "flush"}) {
+    Talk vanishing(server);
+    vanishing.say(std::string("GET /secret/") + how + " HTTP/1.1\r\nHost: x\r\n\r\n");
+    asked.recv();
+    vanishing.close();
+    gone.send();
+    vanishing.wait_for_server();
+    std::string answer = answer_to(server, std::string("GET / HTTP/1.1\r\n") + kEnd);
+    EXPECT_EQ(answer.find("secret"), std::string::npos) << answer;
+    EXPECT_EQ(body_of(answer), "hello");
+  }
+}
+
 }  // namespace
 }  // namespace magpie::http
