@@ -31,8 +31,8 @@ bool is_waited_for(Runtime& rt, P* p) {
   return !others_find_it && (!p->queue.looks_empty() || !rt.global.empty());
 }
 
-// Null: none sleeps. A new one is not worth it: until it has begun nobody could take the P from it, and to begin it may need a lock,
-// the allocator's for instance, of a thread that is stopped and waits for that P.
+// Null: none sleeps. A new one is not worth it: until it has begun the P would lie idle, and sysmon would have to take it back if the
+// thread needs a lock to begin that a stopped one holds.
 M* take_sleeping_thread(Runtime& rt) {
   std::lock_guard hold(rt.idle.lock());
   return rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
@@ -48,7 +48,7 @@ M* take_sleeping_thread(Runtime& rt) {
   if (rt.world.stopping() || m->current->bound || !is_waited_for(rt, m->p)) return m;
   M* next = take_sleeping_thread(rt);
   if (next == nullptr) {
-    rt.threads.start_spares(1);
+    rt.threads.start_spares(m->p->queue.size() + rt.global.size(), Threads::kMostSpares);
     return m;
   }
   P* p = std::exchange(m->p, nullptr);

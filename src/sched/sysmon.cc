@@ -36,8 +36,7 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
-constexpr std::size_t kMostSpares = 16;         // threads made ahead when many goroutines block
-constexpr std::size_t kMostSparesForLoops = 4;  // each lasts for a time slice
+constexpr std::size_t kMostSparesForLoops = 4;                  // each lasts for a time slice
 constexpr std::int64_t kStopsWithinNs =
     200 * kMicrosecond;                                  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
@@ -258,8 +257,8 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   }
   if (instead == nullptr && next == nullptr) {
     std::size_t waiting = p->queue.size() + rt.global.size();
-    std::size_t most = is_hog ? kMostSparesForLoops : kMostSpares;
-    rt.threads.start_spares(static_cast<int>(std::clamp<std::size_t>(waiting, 1, most)));
+    std::size_t most = is_hog ? kMostSparesForLoops : Threads::kMostSpares;
+    rt.threads.start_spares(waiting, most);
     // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
     // and all who hold Ps wait for.
     instead = rt.global.pop_held();

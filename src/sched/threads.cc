@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -182,7 +183,7 @@ void Threads::make_for_wanted() {
   }
 }
 
-void Threads::start_spares(int count) {
+void Threads::start_spares(std::size_t waiting, std::size_t most) {
   if (!may_try_now() || is_full()) return;
   if (!has_maker_) {
     (void)make();
@@ -190,7 +191,7 @@ void Threads::start_spares(int count) {
   }
   {
     std::lock_guard hold(lock_);
-    spares_wanted_ = count;
+    spares_wanted_ = static_cast<int>(std::clamp<std::size_t>(waiting, 1, most));
   }
   asked_.set();
 }

@@ -48,8 +48,10 @@ class Threads {
   P* take_back_wanted(std::int64_t since_ns);
   bool has_wanted() const { return wanted_count_ != 0; }
 
-  // So many that go to sleep at once, so that there are some to hand Ps to. As many as are to be had.
-  void start_spares(int count);
+  // One for each that waits, at least one and at most `most`, that go to sleep at once, so that there are some to hand Ps to.
+  // As many as are to be had.
+  static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
+  void start_spares(std::size_t waiting, std::size_t most);
 
   // The maker is to look up how many procs there should be.
   void ask_for_refresh();
