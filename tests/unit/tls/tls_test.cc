@@ -10,6 +10,7 @@
 #include "support/certificate.h"
 #include "support/net_test.h"
 #include "support/openssl_tsan.h"
+#include "support/test_length.h"
 
 namespace magpie {
 namespace {
@@ -216,7 +217,7 @@ RT_TEST(Tls, CloseWakesThoseWhoWait) {
   EchoServer server;
   TlsClientConfig config = certificate().client();
   // Many times: the peer's answer to close()'s farewell races with close().
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < support::scaled(400); ++i) {
     TlsConn conn = TlsConn::connect(server.address(), config);
     conn.write("1");
     read_text(conn, 1);
