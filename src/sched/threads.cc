@@ -275,9 +275,15 @@ void Threads::serve_requests() {
   }
 }
 
+// Those that are about to begin, or have gone to sleep since, will do.
+bool Threads::lacks_spares(int count) {
+  std::lock_guard hold(lock_);
+  return runtime->idle.sleeping_threads() + unborn_ - wanted_count_ < count;
+}
+
 // Who asked again meanwhile asked for these.
 void Threads::make_spares(int count) {
-  while (count-- > 0 && make()) {
+  for (int made = 0; made < count && lacks_spares(count) && make(); ++made) {
   }
   std::lock_guard hold(lock_);
   spares_wanted_ = 0;

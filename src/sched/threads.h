@@ -49,7 +49,7 @@ class Threads {
   bool has_wanted() const { return wanted_count_ != 0; }
 
   // One for each that waits, at least one and at most `most`, that go to sleep at once, so that there are some to hand Ps to.
-  // As many as are to be had.
+  // As many as are to be had, less those that sleep or are being made.
   static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
   void start_spares(std::size_t waiting, std::size_t most);
 
@@ -94,6 +94,7 @@ class Threads {
   P* pop_wanted();
   P* unlink_wanted_locked(P** link);
   bool lacks_threads();
+  bool lacks_spares(int count);
   void note_unborn(int change);
 
   base::Atomic<int> count_{0};                 // atomic: read by anyone

@@ -34,7 +34,7 @@ constexpr int kClients = 8, kConnections = 3;
 #else
 constexpr int kClients = 16, kConnections = 8;
 #endif
-constexpr int kMostThreads = 128;  // some fifty are seen when others use the machine too
+constexpr int kMostThreads = 64;  // some thirty are seen
 constexpr int kWarmUpRounds = 50;
 constexpr long kMostGrowthBytes = 32 << 20;
 
