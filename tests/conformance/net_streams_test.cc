@@ -79,8 +79,10 @@ RT_TEST(TcpConn, ReadExactThrowsWhenTheStreamEndsBefore) {
 RT_TEST(TcpConn, WriteBlocksWhileNobodyReadsAndWritesAll) {
   auto [client, server] = tcp_pair();
   constexpr std::size_t kBytes = 20'000'000;  // more than any buffer holds
-  std::string sent(kBytes, '\0');
-  for (std::size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<char>(i * 7 + i / 255);
+  std::string pattern(65'537, '\0');
+  for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<char>(i * 7 + i / 255);
+  std::string sent;
+  while (sent.size() < kBytes) sent += pattern;
   WaitGroup writer;
   writer.go([&c = client, &sent] {
     c.write(sent);
