@@ -79,7 +79,7 @@ TEST(Sleep, TooLongToCountNeverEnds) {
 std::vector<steady_clock::time_point> order_of_waking(std::chrono::milliseconds ahead) {
   std::vector<steady_clock::time_point> woken;
   Mutex mutex;  // at one proc too: whose P is taken runs on for a moment beside the next
-  run(Options{.procs = 1}, [&] {
+  run(Options{.procs = 1, .preempt = false}, [&] {
     std::mt19937 random(static_cast<unsigned>(support::printed_seed()));
     auto base = steady_clock::now() + ahead;
     WaitGroup all;
