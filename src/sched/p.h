@@ -48,7 +48,7 @@ struct alignas(base::kCacheLine) P {
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
   int free_cpu = -1;                      // left by the thread it was taken from, see free_cpu.h
-  std::uint64_t overtaken_at_tick = 0;    // by a goroutine that a timer woke, see timers.cc
+  std::uint64_t overtake_from_tick = 0;   // for a goroutine that a timer wakes, see timers.cc
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
   std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
   std::uint64_t ids_end = 0;

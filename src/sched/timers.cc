@@ -25,8 +25,8 @@ bool may_run_at_once(P* p) {
   G* oldest = p->queue.oldest();
   if (oldest == nullptr || oldest->state.load(base::relaxed) != GState::fresh) return false;
   std::uint64_t turns = p->counters.ticks.read();
-  if (turns <= p->overtaken_at_tick + 1) return false;
-  p->overtaken_at_tick = turns;
+  if (turns < p->overtake_from_tick) return false;
+  p->overtake_from_tick = turns + 2;
   return true;
 }
 

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "support/os_faults.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -215,31 +214,6 @@ TEST(Blocking, IsNoDeadlock) {
     });
     EXPECT_EQ(*done.recv() + *done.recv(), 3);
   });
-}
-
-void expect_that_blocking_calls_return() {
-  WaitGroup group;
-  std::atomic<int> done{0};
-  for (int i = 0; i < 8; ++i) {
-    group.go([&] {
-      blocking([] { usleep(2000); });
-      ++done;
-    });
-  }
-  group.wait();
-  EXPECT_EQ(done.load(), 8);
-}
-
-TEST(Blocking, WithoutMoreThreadsEverythingFinishesLater) {
-  run(Options{.procs = 2, .max_threads = 2}, [] {
-    expect_that_blocking_calls_return();
-    EXPECT_LE(num_threads(), 2);
-  });
-}
-
-TEST(Blocking, WithThreadsRefusedEverythingFinishesLater) {
-  support::ThreadFaults refuse(3);  // but for each third
-  run(Options{.procs = 2}, [] { expect_that_blocking_calls_return(); });
 }
 
 TEST(Blocking, ThreadsAreUsedAgain) {

@@ -2,18 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -32,17 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 using support::let_signals_in;
-
-// Loops on the CPU without calling the runtime until told otherwise.
-void spin_until(const std::atomic<bool>& stop) {
-  while (!stop.load(std::memory_order_relaxed)) let_signals_in();
-}
-
-std::chrono::nanoseconds cpu_time_of_this_thread() {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-}
+using support::spin_until;
 
 std::uint64_t preemptions() { return stats().total.preemptions; }
 
@@ -76,79 +61,6 @@ RT_TEST(Preemption, TimersFireWhileEveryPIsHeldByALoop) {
   for (int i = 0; i < 5; ++i) sleep_for(1ms);
   stop.store(true);
   loops.wait();
-}
-
-RT_TEST(Preemption, LoopsTakeTurns) {
-  constexpr int kLoops = 20;
-  std::atomic<int> seen{0};
-  WaitGroup loops;
-  // Each ends when all have run.
-  for (int i = 0; i < kLoops; ++i) {
-    loops.go([&] {
-      ++seen;
-      while (seen.load(std::memory_order_relaxed) < kLoops) let_signals_in();
-    });
-  }
-  loops.wait();
-  EXPECT_EQ(seen.load(), kLoops);
-}
-
-TEST(Preemption, BeyondTheLimitThoseThatWereStoppedTakeTurns) {
-  run(Options{.procs = 2, .max_preempted = 3}, [] {
-    std::atomic<bool> stop{false};
-    constexpr int kLoops = 5;  // two that run and three that are stopped; a sixth might never begin
-    std::atomic<long> turns[kLoops] = {};
-    WaitGroup loops;
-    for (auto& mine : turns) {
-      loops.go([&] {
-        while (!stop.load(std::memory_order_relaxed)) {
-          mine.fetch_add(1, std::memory_order_relaxed);
-          let_signals_in();
-        }
-      });
-    }
-    // Each of them goes on again and again, and so does a goroutine that a timer wakes.
-    for (int round = 0; round < 3; ++round) {
-      std::array<long, kLoops> before{};
-      for (int i = 0; i < kLoops; ++i) before[static_cast<std::size_t>(i)] = turns[i];
-      EXPECT_TRUE(eventually([&] {
-        sleep_for(20ms);
-        for (int i = 0; i < kLoops; ++i) {
-          if (turns[i] == before[static_cast<std::size_t>(i)]) return false;
-        }
-        return true;
-      }));
-    }
-    EXPECT_GT(preemptions(), 0U);
-    stop.store(true);
-    loops.wait();
-  });
-}
-
-TEST(Preemption, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
-  constexpr int kMostStopped = 8, kMany = 160;
-  run(Options{.procs = 2, .time_slice = 1ms, .max_preempted = kMostStopped}, [] {
-    std::atomic<int> done{0};
-    WaitGroup all;
-    int most_threads = 0;
-    for (int i = 0; i < kMany; ++i) {
-      all.go([&] {
-        const auto begin = cpu_time_of_this_thread();
-        while (cpu_time_of_this_thread() - begin < 5ms) let_signals_in();
-        ++done;
-      });
-    }
-    EXPECT_TRUE(eventually([&] {
-      sleep_for(1ms);
-      most_threads = std::max(most_threads, num_threads());
-      return done.load() == kMany;
-    }));
-    all.wait();
-    EXPECT_GT(preemptions(), static_cast<std::uint64_t>(kMostStopped));
-    // Some more than that: threads made ahead, and on a busy machine sysmon takes Ps before those that it stopped have got to
-    // count themselves.
-    EXPECT_LT(most_threads, kMany / 2);
-  });
 }
 
 RT_TEST(Preemption, ALoopKeepsItsThreadAndItsRegisters) {
@@ -347,32 +259,6 @@ TEST(Preemption, ProcsCanBeChangedWhileLoopsRun) {
     }
     stop.store(true);
     loops.wait();
-  });
-}
-
-// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may be. The first has to get the P,
-// although no thread is free that could take it over: it brings its own.
-TEST(Preemption, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
-  run(Options{.procs = 1, .max_threads = 2, .time_slice = 1ms}, [] {
-    std::mutex lock;
-    std::atomic<bool> wanted = false;
-    WaitGroup both;
-    both.go([&] {
-      std::lock_guard hold(lock);
-      while (!wanted.load(std::memory_order_relaxed)) {
-      }
-    });
-    both.go([&] {
-      while (lock.try_lock()) {  // the other one comes first
-        lock.unlock();
-        yield();
-      }
-      both.go([] {});  // waits too, and nobody can run it
-      wanted = true;
-      lock.lock();
-      lock.unlock();
-    });
-    both.wait();
   });
 }
 

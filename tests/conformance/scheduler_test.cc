@@ -3,6 +3,7 @@
 #include <magpie/magpie.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace magpie {
 namespace {
 
+using namespace std::chrono_literals;
 using support::Baton;
 using support::eventually;
 using support::PlainThread;
@@ -129,6 +131,25 @@ RT_TEST(Scheduler, AGoroutineThatBlocksDoesNotRunBeforeItIsReadied) {
   EXPECT_TRUE(eventually([&] { return ran.load(); }));
   EXPECT_FALSE(early);
   EXPECT_TRUE(eventually([] { return num_goroutines() == 1; }));
+}
+
+// Else it would wait out the slices of all that may run for long.
+TEST(Scheduler, AGoroutineThatATimerWakesOvertakesThoseThatHaveNotBegun) {
+  at_one_proc([] {
+    const auto due = std::chrono::steady_clock::now() + 1ms;
+    int begun = 0;
+    WaitGroup all;
+    for (int i = 0; i < 3; ++i) {
+      all.go([&] {
+        ++begun;
+        while (std::chrono::steady_clock::now() < due) {
+        }
+      });
+    }
+    sleep_until(due);
+    EXPECT_EQ(begun, 1);
+    all.wait();
+  });
 }
 
 // Two goroutines keep the ring from ever being empty, so only the 61st tick helps.

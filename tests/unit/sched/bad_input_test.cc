@@ -1,4 +1,4 @@
-// bad_input_test.cc: options that make no sense, calls at the wrong time, and a system that refuses memory or threads:
+// bad_input_test.cc: options that make no sense, calls at the wrong time, and a system that refuses memory:
 // a clear error, nothing lost, no hang.
 
 #include <gtest/gtest.h>
@@ -26,7 +26,6 @@ namespace {
 using support::eventually;
 using support::MapFaults;
 using support::Refuse;
-using support::ThreadFaults;
 
 void expect_that_a_runtime_still_works() {
   EXPECT_EQ(run(Options{.procs = 2}, [] { return spawn([] { return 6 * 7; }).join(); }), 42);
@@ -270,74 +269,6 @@ TEST(WrongTime, RunDoesNotEndWhileAPlainThreadIsInTheMiddleOfGo) {
   returned = true;
   thread.join();
   EXPECT_FALSE(early);
-}
-
-// ---- threads refused
-
-void run_a_load_that_wants_threads(int procs) {
-  std::atomic<int> done{0};
-  run(Options{.procs = procs}, [&] {
-    WaitGroup all;
-    for (int i = 0; i < 500; ++i) {
-      all.go([&] {
-        yield();
-        ++done;
-      });
-    }
-    all.wait();
-  });
-  EXPECT_EQ(done, 500);
-}
-
-TEST(ThreadsRefused, AlwaysAndStillEveryGoroutineFinishesAndItIsSaidOnce) {
-  for (const int procs : {2, 8}) {
-    ThreadFaults refuse_all;
-    testing::internal::CaptureStderr();
-    run_a_load_that_wants_threads(procs);
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_GT(ThreadFaults::requests(), 0);
-    EXPECT_CONTAINS(said, "no new thread for an idle processor");
-    EXPECT_EQ(said.find("no new thread"), said.rfind("no new thread")) << said;
-  }
-}
-
-TEST(ThreadsRefused, NowAndThenAndStillEveryGoroutineFinishes) {
-  for (const int procs : {2, 8}) {
-    for (int round = 0; round < 5; ++round) {
-      ThreadFaults refuse_two_of_three(3);
-      testing::internal::CaptureStderr();
-      run_a_load_that_wants_threads(procs);
-      testing::internal::GetCapturedStderr();
-    }
-  }
-}
-
-TEST(ThreadsRefused, BeyondTheLimitInOptionsAndStillEveryGoroutineFinishes) {
-  testing::internal::CaptureStderr();
-  for (const int limit : {1, 2}) {
-    run(Options{.procs = 8, .max_threads = limit}, [&] {
-      WaitGroup all;
-      for (int i = 0; i < 500; ++i) all.go([] { yield(); });
-      all.wait();
-      EXPECT_LE(num_threads(), limit);
-    });
-  }
-  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "Options::max_threads");
-}
-
-TEST(ThreadsRefused, WhileProcsChangeAndStillNothingIsLost) {
-  ThreadFaults refuse_half(2);
-  testing::internal::CaptureStderr();
-  run(Options{.procs = 4}, [] {
-    WaitGroup all;
-    for (int i = 0; i < 500; ++i) all.go([] { yield(); });
-    for (const int n : {1, 8, 2, 6, 3}) {
-      set_procs(n);
-      yield();
-    }
-    all.wait();
-  });
-  testing::internal::GetCapturedStderr();
 }
 
 // ---- memory refused

@@ -1,0 +1,122 @@
+// fairness_test.cc: goroutines that compute without ever calling the runtime share its Ps, and do not hold up those that wake
+// up beside them.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "support/let_signals_in.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::cpu_time_of_this_thread;
+using support::eventually;
+using support::let_signals_in;
+using support::spin_until;
+
+class Fairness : public testing::TestWithParam<int> {
+ protected:
+  int procs() const { return GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(AtProcs, Fairness, testing::Values(1, 2, 4),
+                         testing::PrintToStringParamName());
+
+TEST_P(Fairness, EachOfManyLoopsBegins) {
+  run(Options{.procs = procs()}, [] {
+    constexpr int kLoops = 20;
+    std::atomic<int> begun{0};
+    WaitGroup loops;
+    for (int i = 0; i < kLoops; ++i) {
+      loops.go([&] {
+        ++begun;
+        while (begun.load(std::memory_order_relaxed) < kLoops) let_signals_in();
+      });
+    }
+    loops.wait();
+    EXPECT_EQ(begun.load(), kLoops);
+  });
+}
+
+TEST_P(Fairness, LoopsGetAboutAsMuchCpuTimeEach) {
+  using Nanoseconds = std::chrono::nanoseconds::rep;
+  run(Options{.procs = procs(), .time_slice = 2ms}, [this] {
+    std::atomic<bool> stop{false};
+    std::vector<std::atomic<Nanoseconds>> used(static_cast<std::size_t>(2 * procs()));
+    WaitGroup loops;
+    for (auto& mine : used) {
+      loops.go([&] {
+        const auto begin = cpu_time_of_this_thread();
+        while (!stop.load(std::memory_order_relaxed)) {
+          mine.store((cpu_time_of_this_thread() - begin).count(), std::memory_order_relaxed);
+        }
+      });
+    }
+    // Twenty slices for the one that got least. If they were not shared fairly, others would have many times as much by then.
+    const auto least = [&] { return std::ranges::min_element(used)->load(); };
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(5ms);
+      return least() >= std::chrono::nanoseconds(40ms).count();
+    }));
+    EXPECT_LT(std::ranges::max_element(used)->load(), 3 * least());
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+// With slices that never end: whoever had to wait for one would never go on.
+constexpr auto kEndlessSlice = 1h;
+
+TEST_P(Fairness, TimersDoNotWaitForSlicesToEnd) {
+  run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
+    std::atomic<bool> stop{false};
+    WaitGroup loops;
+    for (int i = 0; i < 2 * procs(); ++i) loops.go([&] { spin_until(stop); });
+    for (int i = 0; i < 20; ++i) sleep_for(1ms);
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+TEST_P(Fairness, GoroutinesThatAreWokenDoNotWaitForSlicesToEnd) {
+  run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
+    std::atomic<bool> stop{false};
+    std::atomic<int> looping{0};
+    Chan<int> wake_ups;
+    WaitGroup loops;
+    // They hold every P once main waits; each wakes somebody before it loops, and nothing after that.
+    for (int i = 0; i < procs(); ++i) {
+      loops.go([&] {
+        wake_ups.send(1);
+        ++looping;
+        spin_until(stop);
+      });
+    }
+    for (int i = 0; i < procs(); ++i) EXPECT_EQ(*wake_ups.recv(), 1);
+    while (looping.load() < procs()) yield();
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+TEST_P(Fairness, WhoComesBackFromABlockingCallDoesNotWaitForSlicesToEnd) {
+  run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
+    std::atomic<bool> stop{false};
+    WaitGroup loops;
+    for (int i = 0; i < procs(); ++i) loops.go([&] { spin_until(stop); });
+    for (int i = 0; i < 5; ++i) blocking([] { std::this_thread::sleep_for(1ms); });
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+}  // namespace
+}  // namespace magpie

@@ -1,0 +1,229 @@
+// limits_test.cc: no more threads, because the program set a limit or the system refuses them: what needs one waits, is said
+// once, and everything finishes.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/let_signals_in.h"
+#include "support/os_faults.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::cpu_time_of_this_thread;
+using support::eventually;
+using support::let_signals_in;
+using support::spin_until;
+using support::ThreadFaults;
+
+class Limits : public testing::TestWithParam<int> {
+ protected:
+  int procs() const { return GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(AtProcs, Limits, testing::Values(1, 2, 4),
+                         testing::PrintToStringParamName());
+
+std::string what_is_said_in(auto&& body) {
+  testing::internal::CaptureStderr();
+  body();
+  return testing::internal::GetCapturedStderr();
+}
+
+void expect_said_once(const std::string& said, const std::string& part) {
+  EXPECT_NE(said.find(part), std::string::npos) << said;
+  EXPECT_EQ(said.find(part), said.rfind(part)) << said;
+}
+
+void yield_in_many() {
+  constexpr int kMany = 500;
+  std::atomic<int> done{0};
+  WaitGroup all;
+  for (int i = 0; i < kMany; ++i) {
+    all.go([&] {
+      yield();
+      ++done;
+    });
+  }
+  all.wait();
+  EXPECT_EQ(done.load(), kMany);
+}
+
+// More at a time than there may be threads.
+void block_in_many(int procs, bool declared) {
+  const int many = 4 * procs;
+  std::atomic<int> done{0};
+  WaitGroup all;
+  for (int i = 0; i < many; ++i) {
+    all.go([&] {
+      if (declared) {
+        blocking([] { usleep(2000); });
+      } else {
+        usleep(2000);
+      }
+      ++done;
+    });
+  }
+  all.wait();
+  EXPECT_EQ(done.load(), many);
+}
+
+TEST_P(Limits, WithOneThreadForEachPBlockingCallsFinishLater) {
+  const std::string said = what_is_said_in([this] {
+    run(Options{.procs = procs(), .max_threads = procs()}, [this] {
+      block_in_many(procs(), true);
+      block_in_many(procs(), false);
+      EXPECT_LE(num_threads(), procs());
+    });
+  });
+  expect_said_once(said, "Options::max_threads");
+}
+
+TEST_P(Limits, WithFewerThreadsThanPsEverythingFinishes) {
+  const std::string said = what_is_said_in([this] {
+    for (const int limit : {1, 2}) {
+      run(Options{.procs = 2 * procs() + 1, .max_threads = limit}, [=] {
+        yield_in_many();
+        EXPECT_LE(num_threads(), limit);
+      });
+    }
+  });
+  EXPECT_NE(said.find("Options::max_threads"), std::string::npos) << said;
+}
+
+TEST_P(Limits, WithEveryThreadRefusedEverythingFinishesAndItIsSaidOnce) {
+  ThreadFaults refuse_all;
+  const std::string said = what_is_said_in([this] {
+    run(Options{.procs = procs() + 1}, [this] {
+      yield_in_many();
+      block_in_many(procs(), true);
+    });
+  });
+  EXPECT_GT(ThreadFaults::requests(), 0);
+  expect_said_once(said, "no new thread for an idle processor");
+}
+
+TEST_P(Limits, WithThreadsRefusedNowAndThenEverythingFinishes) {
+  for (int round = 0; round < 5; ++round) {
+    ThreadFaults refuse_two_of_three(3);
+    what_is_said_in([this] {
+      run(Options{.procs = procs()}, [this] {
+        yield_in_many();
+        block_in_many(procs(), true);
+      });
+    });
+  }
+}
+
+TEST_P(Limits, WithThreadsRefusedWhileProcsChangeNothingIsLost) {
+  ThreadFaults refuse_half(2);
+  what_is_said_in([this] {
+    run(Options{.procs = procs()}, [] {
+      WaitGroup all;
+      for (int i = 0; i < 500; ++i) all.go([] { yield(); });
+      for (const int n : {1, 8, 2, 6, 3}) {
+        set_procs(n);
+        yield();
+      }
+      all.wait();
+    });
+  });
+}
+
+TEST_P(Limits, BeyondTheLimitOnStoppedOnesThoseTakeTurns) {
+  constexpr int kMostStopped = 3;
+  run(Options{.procs = procs(), .max_preempted = kMostStopped}, [this] {
+    std::atomic<bool> stop{false};
+    // Those that run and those that are stopped; one more might never begin.
+    std::vector<std::atomic<long>> turns(static_cast<std::size_t>(procs() + kMostStopped));
+    WaitGroup loops;
+    for (auto& mine : turns) {
+      loops.go([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+          mine.fetch_add(1, std::memory_order_relaxed);
+          let_signals_in();
+        }
+      });
+    }
+    // Each of them goes on again and again, and so does a goroutine that a timer wakes.
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<long> before(turns.begin(), turns.end());
+      EXPECT_TRUE(eventually([&] {
+        sleep_for(20ms);
+        return std::ranges::none_of(turns, [&](auto& mine) {
+          return mine == before[static_cast<std::size_t>(&mine - turns.data())];
+        });
+      }));
+    }
+    EXPECT_GT(stats().total.preemptions, 0U);
+    stop.store(true);
+    loops.wait();
+  });
+}
+
+TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
+  constexpr int kMostStopped = 8, kMany = 160;
+  run(Options{.procs = procs(), .time_slice = 1ms, .max_preempted = kMostStopped}, [] {
+    std::atomic<int> done{0};
+    WaitGroup all;
+    int most_threads = 0;
+    for (int i = 0; i < kMany; ++i) {
+      all.go([&] {
+        const auto begin = cpu_time_of_this_thread();
+        while (cpu_time_of_this_thread() - begin < 5ms) let_signals_in();
+        ++done;
+      });
+    }
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      most_threads = std::max(most_threads, num_threads());
+      return done.load() == kMany;
+    }));
+    all.wait();
+    EXPECT_GT(stats().total.preemptions, static_cast<std::uint64_t>(kMostStopped));
+    // Some more than that: threads made ahead, and on a busy machine sysmon takes Ps before those that it stopped have got to
+    // count themselves.
+    EXPECT_LT(most_threads, kMany / 2);
+  });
+}
+
+// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may be. The first has to get the P,
+// although no thread is free that could take it over: it brings its own.
+TEST_P(Limits, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
+  run(Options{.procs = procs(), .max_threads = procs() + 1, .time_slice = 1ms}, [this] {
+    std::mutex lock;
+    std::atomic<bool> wanted = false, over = false;
+    WaitGroup both, others;
+    for (int i = 1; i < procs(); ++i) others.go([&] { spin_until(over); });
+    both.go([&] {
+      std::lock_guard hold(lock);
+      spin_until(wanted);
+    });
+    both.go([&] {
+      while (lock.try_lock()) {  // the other one comes first
+        lock.unlock();
+        yield();
+      }
+      both.go([] {});  // waits too, and nobody can run it
+      wanted = true;
+      lock.lock();
+      lock.unlock();
+    });
+    both.wait();
+    over = true;
+    others.wait();
+  });
+}
+
+}  // namespace
+}  // namespace magpie
