@@ -57,7 +57,7 @@ M* take_sleeping_thread(Runtime& rt) {
   p->counters.handed_off.increment();
   m->grip.has_none();
   rt.away.fetch_add(1, base::seq_cst);
-  rt.sysmon.announce(m);
+  rt.without_p.announce(m);
   next->handed = p;
   next->handed_searching = false;
   wake(rt, next);

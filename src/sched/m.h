@@ -84,7 +84,7 @@ struct M {
   // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
   base::Atomic<M*> successor{nullptr};
 
-  // sysmon only: an M whose P it took
+  // sysmon only: it runs without a P, see without_p.h
   struct Away {
     M* next = nullptr;
     bool listed = false;
@@ -95,7 +95,7 @@ struct M {
   } away;
   M* next_announced = nullptr;  // guarded by announced
   base::Atomic<bool> announced{
-      false};  // atomic: it gave its P away, and sysmon has not heard yet, see Sysmon::announce
+      false};  // atomic: it gave its P away, and sysmon has not heard yet, see without_p.h
 
   // fixed once it is known to others
   M* older = nullptr;

@@ -9,6 +9,8 @@
 
 #include <signal.h>
 
+#include <cstdint>
+
 #include "sched/m.h"
 
 namespace magpie::sched {
@@ -22,6 +24,7 @@ class Preemption {
   void remove();
   bool works() const { return signal_ != 0; }
 
+  static constexpr std::int64_t kStopsWithinNs = 200'000;  // a signal takes microseconds to arrive
   // Sysmon: the M has no P and uses the CPU.
   void stop(M* m);
 

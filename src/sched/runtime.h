@@ -21,6 +21,7 @@
 #include "sched/sysmon.h"
 #include "sched/threads.h"
 #include "sched/watch.h"
+#include "sched/without_p.h"
 #include "sched/world.h"
 #include "stack/pool.h"
 
@@ -52,6 +53,7 @@ struct Runtime {
   World world;
   Pins pins;
   Sysmon sysmon;
+  WithoutP without_p;
   Preemption preemption;
   Schedtrace schedtrace;
 

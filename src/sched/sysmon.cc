@@ -1,24 +1,18 @@
 #include "sched/sysmon.h"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <ctime>
 #include <mutex>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu_slices.h"
-#include "base/fence.h"
 #include "base/os.h"
+#include "base/other_thread.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
-#include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
 #include "sched/runtime.h"
@@ -37,8 +31,6 @@ constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
 constexpr std::size_t kMostSparesForLoops = 4;                  // each lasts for a time slice
-constexpr std::int64_t kStopsWithinNs =
-    200 * kMicrosecond;                                  // a signal takes microseconds to arrive
 constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
 // While all Ps are held and timers are armed: a loop must not make them late.
 constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
@@ -49,23 +41,8 @@ constexpr std::int64_t kTurnBeforeWokenNs = 2 * kMillisecond;
 // A goroutine that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 
-// How soon, and how seldom, to look again at one that runs without a P.
-constexpr std::int64_t kFirstAwayGapNs = 1 * kMillisecond;
-constexpr std::int64_t kLongestAwayGapNs = 5 * kMillisecond;
-constexpr std::int64_t kUnknown = -1;
-
 constexpr std::int64_t kBirthNs =
     1 * kMillisecond;  // a thread has begun by then, unless it waits for a lock
-
-// Of another thread of this process: the kernel derives the clock's number from the thread's.
-std::int64_t cpu_ns_of(const M* m) {
-  constexpr int kPerThreadScheduledTime = 6;
-  auto clock = static_cast<clockid_t>((~static_cast<unsigned>(m->tid.load(base::relaxed)) << 3) |
-                                      kPerThreadScheduledTime);
-  timespec used{};
-  if (clock_gettime(clock, &used) != 0) return 0;
-  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
-}
 
 bool all_idle(Runtime& rt) { return rt.search.view().idle == rt.ps.count(); }
 
@@ -120,7 +97,7 @@ void Sysmon::watch(Runtime& rt) {
     something_happened_ = false;
     next_ns_ = std::min(next_ns_, rt.network.look_after(rt, now_ns_));
     for (P* p : rt.ps.in_use()) look_at(rt, p);
-    look_at_those_away(rt);
+    next_ns_ = std::min(next_ns_, rt.without_p.look(rt, now_ns_));
     look_at_those_without_thread(rt);
     if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
     if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
@@ -138,7 +115,7 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
   look_again_in(gap_ns_);
   std::int64_t earliest = earliest_timer_ns(rt);
   if (earliest != kNever && rt.search.view().idle == 0) {
-    std::int64_t until_due = std::max(earliest - now_ns_, kStopsWithinNs);
+    std::int64_t until_due = std::max(earliest - now_ns_, Preemption::kStopsWithinNs);
     look_again_in(std::min(kLongestGapWithTimersNs, until_due));
   } else if (earliest - now_ns_ <= 2 * kLongestGapNs) {
     watch_over(rt, nullptr, earliest);  // [watch] a keeper may have gone to work
@@ -151,7 +128,7 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
 bool Sysmon::fall_asleep(Runtime& rt) {
   std::uint64_t turns = all_turns(rt);
   bool still = std::exchange(turns_seen_, turns) == turns;
-  if (!still || away_ != nullptr || rt.schedtrace.is_on() || !all_idle(rt)) return false;
+  if (!still || rt.without_p.any() || rt.schedtrace.is_on() || !all_idle(rt)) return false;
   asleep_.store(true, base::seq_cst);
   // After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
   if (all_idle(rt) && !stop_.load(base::relaxed)) event_.wait();
@@ -196,13 +173,15 @@ void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
   if (turn_ns < kLeastTurnNs) return look_again_in(kLeastTurnNs - turn_ns);
 
   // Asleep, or busy? Its clock tells, read twice.
-  std::int64_t used = cpu_ns_of(m);
+  pid_t thread = m->tid.load(base::relaxed);
+  std::int64_t used = base::cpu_ns_of(thread);
   std::int64_t passed = now_ns_ - seen.cpu_at_ns;
   if (seen.cpu_ns < 0 || passed >= kBlockedNs) {
     bool used_little = seen.cpu_ns >= 0 && used - seen.cpu_ns < passed / 8;
     seen.cpu_ns = used;
     seen.cpu_at_ns = now_ns_;
-    if (used_little && is_asleep_in_kernel(m)) return take(rt, p, m, Because::blocked, need);
+    if (used_little && base::is_asleep_in_kernel(thread))
+      return take(rt, p, m, Because::blocked, need);
   }
   std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
   if (need == Need::woken) slice_ns = std::min(slice_ns, kTurnBeforeWokenNs);
@@ -221,22 +200,6 @@ Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
     if (g != nullptr && g->state.load(base::relaxed) == GState::runnable) return Need::woken;
   }
   return work_is_visible(rt) ? Need::others : Need::none;
-}
-
-// One read of a file of the kernel's; asked only of a thread that used hardly any CPU.
-bool Sysmon::is_asleep_in_kernel(M* m) const {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat",
-                static_cast<int>(m->tid.load(base::relaxed)));
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return true;  // no /proc: its clock said so
-  char text[128];
-  ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  if (length <= 0) return true;
-  text[length] = '\0';
-  const char* after_name = std::strrchr(text, ')');
-  return after_name == nullptr || after_name[1] == '\0' || after_name[2] != 'R';
 }
 
 void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
@@ -285,7 +248,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   // The P is ours. Whoever gets it may block at once.
   look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
   rt.away.fetch_add(1, base::seq_cst);
-  note_away(m);
+  rt.without_p.note(m, now_ns_);
   p->end_hold(now_ns_);
   p->counters.handed_off.increment();
   if (is_hog) p->counters.preempted.increment();
@@ -302,7 +265,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (is_hog) {
     m->successor.store(next, base::release);
     rt.preemption.stop(m);
-    look_again_in(kStopsWithinNs);
+    look_again_in(Preemption::kStopsWithinNs);
   } else {
     sched::wake(rt, next);
   }
@@ -311,72 +274,9 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
 void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
   if (!take_from(m, p)) return;
   rt.away.fetch_add(1, base::seq_cst);
-  note_away(m);
+  rt.without_p.note(m, now_ns_);
   p->seen = P::Seen{};
   let_go(rt, p);  // the world may go on again already
-}
-
-void Sysmon::note_away(M* m) {
-  m->away.cpu_ns = cpu_ns_of(m);
-  m->away.looked_ns = m->away.taken_ns = now_ns_;
-  m->away.gap_ns = kFirstAwayGapNs;
-  if (std::exchange(m->away.listed, true)) return;
-  m->away.next = std::exchange(away_, m);
-}
-
-void Sysmon::note_announced() {
-  for (M* m = announced_.exchange(nullptr, base::acquire); m != nullptr;) {
-    M* next = m->next_announced;
-    m->announced.store(false,
-                       base::release);  // before the note: what comes later is announced again
-    note_away(m);
-    m = next;
-  }
-}
-
-void Sysmon::look_at_those_away(Runtime& rt) {
-  note_announced();
-  for (M** link = &away_; *link != nullptr;) {
-    M* m = *link;
-    bool is_back = !m->grip.is_taken();
-    // It may have come back before it was told of its successor.
-    if (is_back || now_ns_ - m->away.taken_ns >= kStopsWithinNs) wake_successor(rt, m, kAnyCpu);
-    if (is_back) {
-      m->away.listed = false;
-      *link = m->away.next;
-      continue;
-    }
-    // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
-    if (m->is_in_blocking_call() || now_ns_ - m->away.looked_ns >= m->away.gap_ns)
-      look_at_away(rt, m);
-    look_again_in(m->away.looked_ns + m->away.gap_ns - now_ns_);
-    link = &m->away.next;
-  }
-}
-
-// It runs without a P. If it uses the CPU it has to wait for its turn like everybody.
-void Sysmon::look_at_away(Runtime& rt, M* m) {
-  M::Away& away = m->away;
-  if (m->is_in_blocking_call()) {
-    away.looked_ns = now_ns_;
-    away.gap_ns = kLongestAwayGapNs;
-    away.cpu_ns = kUnknown;
-    return;
-  }
-  std::int64_t used = cpu_ns_of(m);
-  std::int64_t passed = now_ns_ - std::exchange(away.looked_ns, now_ns_);
-  std::int64_t before = std::exchange(away.cpu_ns, used);
-  if (before == kUnknown) {
-    away.gap_ns = kFirstAwayGapNs;
-    return;
-  }
-  bool used_much = used - before > passed / 8;  // it may share its CPU with many
-  if (used_much && !m->grip.is_inside() && rt.options.preempt) {
-    away.gap_ns = kMillisecond;
-    rt.preemption.stop(m);
-  } else {
-    away.gap_ns = std::min(2 * away.gap_ns, kLongestAwayGapNs);
-  }
 }
 
 // A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted

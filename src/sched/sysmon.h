@@ -5,8 +5,7 @@
 //   the same goroutine, its thread asleep in the kernel     the same: a library blocks without saying so
 //   the same goroutine, its thread uses the CPU             the same once its slice is over; much earlier when a timer is
 //                                                           due or a goroutine was woken and no P is free for it
-// An M whose P was taken runs on without one until it enters the runtime. Most are about to, or sleep. One
-// that uses the CPU instead is stopped by a signal (preempt.h) and waits for its turn.
+// An M whose P was taken runs on without one; without_p.h looks after it.
 // Nothing waits: nothing is taken. All Ps idle and nothing has run for a while: sysmon sleeps until somebody begins with
 // a P.
 //
@@ -50,15 +49,6 @@ class Sysmon {
     if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
   }
 
-  // m's thread, inside: it has given its P away for a blocking call. It is looked after as if the P had been taken.
-  void announce(M* m) {
-    if (m->announced.exchange(true, base::acq_rel)) return;  // sysmon is about to hear of it
-    M* head = announced_.load(base::relaxed);
-    do {
-      m->next_announced = head;
-    } while (!announced_.compare_exchange_weak(head, m, base::release, base::relaxed));
-  }
-
   int helpers() const { return running_ ? 1 : 0; }
 
  private:
@@ -80,12 +70,6 @@ class Sysmon {
   Need what_waits_for(Runtime& rt, P* p) const;
   void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
-  bool is_asleep_in_kernel(M* m) const;
-
-  void note_away(M* m);
-  void note_announced();
-  void look_at_those_away(Runtime& rt);
-  void look_at_away(Runtime& rt, M* m);
   void look_at_those_without_thread(Runtime& rt);
 
   // sysmon only
@@ -94,14 +78,12 @@ class Sysmon {
   std::int64_t gap_ns_ = 0;   // at the latest
   bool something_happened_ = false;
   std::uint64_t turns_seen_ = 0;
-  M* away_ = nullptr;  // those whose P was taken and who may not have one yet
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
   base::Atomic<bool> asleep_{false};  // atomic: seq_cst, see wake_if_asleep()
   base::Event event_;
-  base::Atomic<M*> announced_{nullptr};         // atomic: Ms release, sysmon acquires
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
 };
 

@@ -1,0 +1,17 @@
+// other_thread.h: what another thread of this process is doing, without its help. Nothing here allocates or takes a lock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace magpie::base {
+
+// CPU time that it has used so far; 0 if it has ended.
+std::int64_t cpu_ns_of(pid_t thread);
+
+// Whether it waits for something other than a CPU. Reads a file of the kernel's: ask only of one that used hardly any CPU.
+// Where there is no /proc the answer is yes.
+bool is_asleep_in_kernel(pid_t thread);
+
+}  // namespace magpie::base
