@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <magpie/context.h>
+#include <magpie/detail/caught.h>
 #include <magpie/go.h>
 #include <magpie/sync.h>
 
@@ -66,7 +67,7 @@ class TaskGroup {
             (void)std::move(call)();
           }
         } catch (...) {
-          note_failure(std::current_exception());
+          note_failure(detail::caught());
         }
         end_one();
       });

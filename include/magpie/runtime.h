@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/caught.h>
+
 namespace magpie {
 
 // When every goroutine waits, and the process has no thread but the runtime's that could wake one:
@@ -81,7 +83,7 @@ auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
             mine.result.emplace(std::forward<F>(mine.main)());
           }
         } catch (...) {
-          mine.error = std::current_exception();
+          mine.error = detail::caught();
         }
       },
       &call);

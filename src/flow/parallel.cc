@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <magpie/detail/caught.h>
 #include <magpie/detail/division.h>
 
 #include "base/clock.h"
@@ -47,7 +48,7 @@ void LoopControl::end_piece(std::uint64_t iterations, std::int64_t begun_ns) noe
 }
 
 void LoopControl::fail() noexcept {
-  if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
+  if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = caught();
 }
 
 }  // namespace magpie::detail

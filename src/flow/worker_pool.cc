@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <magpie/detail/caught.h>
+
 namespace magpie {
 
 WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
@@ -31,7 +33,7 @@ void WorkerPool::work() {
       job->run();
     } catch (...) {
       std::lock_guard hold(mutex_);
-      if (!first_error_) first_error_ = std::current_exception();
+      if (!first_error_) first_error_ = detail::caught();
     }
     job.reset();  // before the next one is waited for
   }

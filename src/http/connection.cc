@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/detail/caught.h>
 #include <magpie/http/error.h>
 
 #include "http/server_core.h"
@@ -238,7 +239,7 @@ void Connection::call_handler() {
     core_.handler()(exchange_->request, exchange_->response);
     exchange_->out.finish();
   } catch (...) {
-    answer_error(std::current_exception());
+    answer_error(detail::caught());
   }
   exchange_->in.end_context();
 }

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include <magpie/detail/caught.h>
 #include <magpie/mutex.h>
 #include <magpie/time.h>
 #include <magpie/wait_group.h>
@@ -134,7 +135,7 @@ Middleware access_log(std::function<void(std::string_view)> write_line) {
       try {
         next(request, response);
       } catch (...) {
-        Exchange::of(request).connection().answer_error(std::current_exception());
+        Exchange::of(request).connection().answer_error(detail::caught());
         log();
         return;
       }

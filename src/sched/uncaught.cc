@@ -9,8 +9,11 @@
 #include <mutex>
 #include <string>
 #include <typeinfo>
+#include <utility>
 
+#include <magpie/detail/caught.h>
 #include <magpie/go.h>
+#include <magpie/runtime.h>
 
 #include "base/check.h"
 #include "base/lock.h"
@@ -44,13 +47,14 @@ std::string describe_current_exception() {
 }  // namespace
 
 void handle_uncaught(G* g) {
+  std::exception_ptr error = detail::caught();
   std::shared_ptr<Handler> mine;
   {
     std::lock_guard hold(handler_lock);
     mine = handler();
   }
   if (mine) {
-    (*mine)(std::current_exception());
+    (*mine)(std::move(error));
     return;
   }
   std::string what = describe_current_exception();
@@ -62,6 +66,17 @@ void handle_uncaught(G* g) {
 }  // namespace magpie::sched
 
 namespace magpie {
+
+std::exception_ptr detail::caught() noexcept {
+  std::exception_ptr error = std::current_exception();
+  if (error == nullptr)
+    base::fatal(
+        "goroutine %lu: pthread_exit() or pthread_cancel() on a thread of the runtime, which "
+        "others "
+        "need too; let the goroutine return instead",
+        static_cast<unsigned long>(goroutine_id()));
+  return error;
+}
 
 void on_uncaught(std::function<void(std::exception_ptr)> handler) {
   std::shared_ptr<sched::Handler> next;

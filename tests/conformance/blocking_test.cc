@@ -229,5 +229,31 @@ TEST(Blocking, ThreadsAreUsedAgain) {
   });
 }
 
+TEST(Blocking, ThreadsThatNobodyNeedsEndAfterAWhile) {
+  run(Options{.procs = 2}, [] {
+    constexpr int kMany = 40;
+    Pipe gate;
+    WaitGroup group;
+    for (int i = 0; i < kMany; ++i) {
+      group.go([&] { blocking([&] { gate.block_until_written(); }); });
+    }
+    EXPECT_TRUE(eventually([] {
+      sleep_for(1ms);
+      return num_threads() >= kMany;
+    }));
+    for (int i = 0; i < kMany; ++i) gate.write_one();
+    group.wait();
+    EXPECT_TRUE(eventually([] {
+      sleep_for(50ms);
+      return num_threads() <= kMany / 4;
+    }));
+    // And those that are left, and new ones, do as well.
+    for (int i = 0; i < kMany; ++i)
+      group.go([&] { blocking([&] { gate.block_until_written(); }); });
+    for (int i = 0; i < kMany; ++i) group.go([&] { gate.write_one(); });
+    group.wait();
+  });
+}
+
 }  // namespace
 }  // namespace magpie

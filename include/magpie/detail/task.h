@@ -19,6 +19,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/caught.h>
+
 namespace magpie {
 
 // For go() and spawn().
@@ -173,7 +175,7 @@ class Outcome {
       }
       kind_ = Kind::value;
     } catch (...) {
-      new (&error_) std::exception_ptr(std::current_exception());
+      new (&error_) std::exception_ptr(caught());
       kind_ = Kind::error;
     }
   }
