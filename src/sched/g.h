@@ -23,6 +23,7 @@
 
 #include "base/atomic.h"
 #include "base/check.h"
+#include "base/cpu.h"
 #include "sched/join.h"
 #include "sched/wait_reason.h"
 #include "stack/stack.h"
@@ -93,8 +94,8 @@ inline detail::Task* task_of(G* g) { return reinterpret_cast<detail::Task*>(g); 
 
 // Fetches what starting or resuming it will touch, before it is needed.
 inline void prefetch(const G* g) {
-  __builtin_prefetch(g, 1);
-  __builtin_prefetch(g->room, 1);
+  base::prefetch_to_write(g);
+  base::prefetch_to_write(g->room);
 }
 
 }  // namespace magpie::sched

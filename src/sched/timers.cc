@@ -34,7 +34,7 @@ bool may_run_at_once(P* p) {
 void prefetch_stack(const G* g) {
   constexpr std::size_t kLines = 8;
   auto* top = static_cast<const std::byte*>(g->saved_sp);
-  for (std::size_t i = 0; i < kLines; ++i) __builtin_prefetch(top + i * base::kCacheLine, 1);
+  for (std::size_t i = 0; i < kLines; ++i) base::prefetch_to_write(top + i * base::kCacheLine);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
   for (std::size_t i = 0; i < count; ++i) {
     auto* g = static_cast<G*>(due[i]->fire(*due[i]));
     if (g == nullptr) continue;
-    __builtin_prefetch(g, 1);
+    base::prefetch_to_write(g);
     woken[woken_count++] = g;
   }
   bool first_runs_now = may_run_at_once(m->p);

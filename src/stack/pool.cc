@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/os.h"
 #include "stack/guard.h"
 
@@ -37,7 +38,7 @@ constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
 void prefetch_frames(const Stack* stack) {
   constexpr std::size_t kLines = 8;
   auto* top = static_cast<const std::byte*>(stack->top());
-  for (std::size_t i = 1; i <= kLines; ++i) __builtin_prefetch(top - i * base::kCacheLine, 1);
+  for (std::size_t i = 1; i <= kLines; ++i) base::prefetch_to_write(top - i * base::kCacheLine);
 }
 
 }  // namespace
@@ -209,7 +210,7 @@ void Cache::refill(Pool& pool) {
     std::lock_guard hold(pool.lock_);
     size_ = untouched_ = pool.take_warm_locked({stacks_.data(), kRefill});
   }
-  for (std::size_t i = 0; i < size_; ++i) __builtin_prefetch(stacks_[i], 1);
+  for (std::size_t i = 0; i < size_; ++i) base::prefetch_to_write(stacks_[i]);
 }
 
 void Cache::give(Pool& pool, Stack* stack) {

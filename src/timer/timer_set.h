@@ -19,6 +19,7 @@
 #include <span>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/page_array.h"
 #include "base/quick_lock.h"
 #include "timer/timer.h"
@@ -69,7 +70,7 @@ class TimerSet {
     void pop_front();
     // Timers that are likely to be taken soon lie in memory that nobody touched for long.
     void prefetch() {
-      if (end_ - first_ > kAhead) __builtin_prefetch(at(first_ + kAhead).timer, 1);
+      if (end_ - first_ > kAhead) base::prefetch_to_write(at(first_ + kAhead).timer);
     }
 
    private:
