@@ -80,13 +80,15 @@ class QuickLock {
 
  private:
   // Pauses between looks: twice as many each time. While two threads use what is locked at every step, each takes
-  // the lines from the other; one that stands back for a microsecond lets the other do a hundred steps meanwhile.
+  // the lines from the other; one that stands back for a third of a microsecond, and then for a whole one, lets the other do
+  // scores of steps meanwhile.
+  static constexpr int kFirstGap = 16;
   static constexpr int kLongestGap = 64;
   static constexpr int kLongGaps = 4;
 
   bool spin_for_it() {
     int long_gaps = 0;
-    for (int gap = 1; long_gaps < kLongGaps; gap = gap < kLongestGap ? 2 * gap : gap) {
+    for (int gap = kFirstGap; long_gaps < kLongGaps; gap = gap < kLongestGap ? 2 * gap : gap) {
       for (int i = 0; i < gap; ++i) cpu_relax();
       if (words_.looks_free() && words_.try_lock()) return true;
       if (gap == kLongestGap) ++long_gaps;
