@@ -21,6 +21,8 @@ constexpr std::uint32_t kGlobalEvery = 61;  // prime: does not fall in step with
 // A pair that wakes each other through runnext gives way to the ring after so many turns.
 constexpr std::uint32_t kLongestStreak = 64;
 
+constexpr std::uint64_t kPrefetchAhead = 6;
+
 constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
 constexpr std::uint32_t kSpinMost = 64;
 constexpr int kPausesPerRound = 32;
@@ -61,8 +63,8 @@ inline G* own_turn(P* p, G* g) {
     return g;
   }
   if (G* g = p->queue.pop()) {
-    // Its record was most likely written by another core: fetch that of the next one meanwhile.
-    if (G* soon = p->queue.upcoming()) prefetch(soon);
+    // Its record was most likely written by another core, or long ago: fetch one of the next meanwhile.
+    if (G* soon = p->queue.ahead(kPrefetchAhead)) prefetch(soon);
     return own_turn(p, g);
   }
   return nullptr;

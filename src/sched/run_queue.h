@@ -70,6 +70,12 @@ class RunQueue {
   }
   void take_upcoming() { ++claimed_first_; }
 
+  // Owner, after pop(). The one that comes after `others` more, or null; thieves may have it by then.
+  G* ahead(std::uint64_t others) {
+    std::uint64_t at = claimed_first_ + others;
+    return at < tail_.load(base::relaxed) ? slot(at).load(base::relaxed) : nullptr;
+  }
+
   // Owner. The one that has waited longest in the ring, or null; a thief may have it by the time it is used.
   G* oldest() {
     if (G* claimed = upcoming()) return claimed;
