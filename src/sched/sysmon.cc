@@ -44,8 +44,6 @@ constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 constexpr std::int64_t kBirthNs =
     1 * kMillisecond;  // a thread has begun by then, unless it waits for a lock
 
-bool all_idle(Runtime& rt) { return rt.search.view().idle == rt.ps.count(); }
-
 // [grip] What an M outside holds does not change meanwhile.
 bool take_from(M* m, const P* p) {
   if (!m->grip.ask()) return false;
@@ -59,6 +57,23 @@ std::uint64_t all_turns(Runtime& rt) {
   std::uint64_t turns = 0;
   for (P* p : rt.ps.in_use()) turns += p->turns();
   return turns;
+}
+
+// CPU time that the threads which hold Ps have used.
+std::int64_t cpu_ns_of_holders(Runtime& rt) {
+  std::int64_t used = 0;
+  for (P* p : rt.ps.in_use()) {
+    M* m = p->holder.load(base::acquire);
+    if (m != nullptr) used += base::cpu_ns_of(m->tid.load(base::relaxed));
+  }
+  return used;
+}
+
+// While a P is idle, nothing waits for those that are held; and somebody keeps the watch.
+bool is_needed_by_nobody(Runtime& rt) {
+  if (rt.search.view().idle == 0) return false;
+  std::int64_t earliest = earliest_timer_ns(rt);
+  return earliest == kNever || rt.watch.covers(earliest);
 }
 
 }  // namespace
@@ -93,9 +108,8 @@ void Sysmon::watch(Runtime& rt) {
   gap_ns_ = kUsualGapNs;
   while (!stop_.load(base::relaxed)) {
     now_ns_ = base::now_ns();
-    next_ns_ = kNever;
     something_happened_ = false;
-    next_ns_ = std::min(next_ns_, rt.network.look_after(rt, now_ns_));
+    next_ns_ = network_look_ns_ = rt.network.look_after(rt, now_ns_);
     for (P* p : rt.ps.in_use()) look_at(rt, p);
     next_ns_ = std::min(next_ns_, rt.without_p.look(rt, now_ns_));
     look_at_those_without_thread(rt);
@@ -124,14 +138,21 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
   (void)event_.wait_until(next_ns_);
 }
 
-// Nothing ran between two looks, and nothing can: sleeps until somebody begins with a P.
+// Nothing ran between two looks: sleeps until somebody begins with a P. One that is held, by a goroutine that blocks its thread,
+// does not keep it awake.
 bool Sysmon::fall_asleep(Runtime& rt) {
   std::uint64_t turns = all_turns(rt);
+  std::int64_t used = cpu_ns_of_holders(rt);
   bool still = std::exchange(turns_seen_, turns) == turns;
-  if (!still || rt.without_p.any() || rt.schedtrace.is_on() || !all_idle(rt)) return false;
+  still &= std::exchange(cpu_of_holders_seen_ns_, used) == used;
+  if (!still || rt.without_p.any() || rt.schedtrace.is_on() || network_look_ns_ != kNever)
+    return false;
+  if (std::int64_t earliest = earliest_timer_ns(rt); earliest != kNever)
+    watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
+  if (!is_needed_by_nobody(rt)) return false;
   asleep_.store(true, base::seq_cst);
   // After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
-  if (all_idle(rt) && !stop_.load(base::relaxed)) event_.wait();
+  if (is_needed_by_nobody(rt) && !stop_.load(base::relaxed)) event_.wait();
   asleep_.store(false, base::relaxed);
   return true;
 }

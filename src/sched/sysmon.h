@@ -77,7 +77,9 @@ class Sysmon {
   std::int64_t next_ns_ = 0;  // when to look again; the earliest wish of this round
   std::int64_t gap_ns_ = 0;   // at the latest
   bool something_happened_ = false;
+  std::int64_t network_look_ns_ = 0;  // when the network wants one; kNever: somebody looks after it
   std::uint64_t turns_seen_ = 0;
+  std::int64_t cpu_of_holders_seen_ns_ = 0;
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/rt_test.h"
@@ -213,6 +214,39 @@ TEST(Blocking, IsNoDeadlock) {
       done.send(2);
     });
     EXPECT_EQ(*done.recv() + *done.recv(), 3);
+  });
+}
+
+// Nothing has happened for long, so nobody looks after the Ps any more; then somebody needs the one that is held.
+TEST(Blocking, AfterALongQuietThePOfOneWhoBlocksIsTakenWhenItIsNeeded) {
+  run(Options{.procs = 2, .preempt = false}, [] {
+    Pipe gate;
+    std::atomic<bool> second_ran{false};
+    std::thread outsider([&] {
+      std::this_thread::sleep_for(150ms);
+      go([&] {  // holds the other P
+        while (!second_ran.load(std::memory_order_relaxed)) {
+        }
+      });
+      go([&] {
+        second_ran.store(true);
+        gate.write_one();
+      });
+    });
+    gate.block_until_written();
+    outsider.join();
+    EXPECT_TRUE(second_ran.load());
+  });
+}
+
+TEST(Blocking, AfterALongQuietTimersFireBesideOneWhoBlocks) {
+  run(Options{.procs = 2}, [] {
+    Pipe gate;
+    go([&] {
+      sleep_for(150ms);
+      gate.write_one();
+    });
+    gate.block_until_written();
   });
 }
 

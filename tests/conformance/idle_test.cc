@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -51,8 +52,11 @@ std::map<int, std::uint64_t> switches_of(const std::set<int>& threads) {
 
 // Parks a hundred goroutines and main, then looks at the runtime's threads until nothing happens for two seconds. A sanitizer's own threads are there
 // before run() and do not count, nor does the thread that looks.
-enum class Network { none, listener };
-bool stays_asleep(int procs, Network network) {
+enum class Besides { nothing, listener, main_blocks, main_blocks_and_timer };
+bool stays_asleep(int procs, Besides besides) {
+  const bool has_listener = besides == Besides::listener;
+  const bool has_timer = besides == Besides::main_blocks_and_timer;
+  const bool main_blocks = besides == Besides::main_blocks || has_timer;  // and keeps its P
   std::thread([] {}).join();  // ThreadSanitizer starts its own thread with the first one
   const std::set<int> not_ours = threads_of_the_process();
   const int caller = my_thread_id();
@@ -61,10 +65,14 @@ bool stays_asleep(int procs, Network network) {
   bool asleep = false;
 
   net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
-  const std::size_t waiting = network == Network::none ? 101 : 102;
+  std::array<int, 2> gate{};
+  EXPECT_EQ(pipe(gate.data()), 0);
+  const std::size_t waiting = 100U + (main_blocks ? 0 : 1) + (has_listener || has_timer ? 1 : 0);
+  const int held = main_blocks ? 1 : 0;
   std::thread observer;
   run(Options{.procs = procs}, [&] {
-    if (network == Network::listener) go([&listener] { listener.accept(); });
+    if (has_listener) go([&listener] { listener.accept(); });
+    if (has_timer) go([] { sleep_for(std::chrono::hours(1)); });
     for (int i = 0; i < 100; ++i) go([&finish] { finish.wait(); });
     WaitGroup busy;  // so that every thread has had something to do
     for (int i = 0; i < 1000; ++i) busy.go([] { yield(); });
@@ -74,9 +82,10 @@ bool stays_asleep(int procs, Network network) {
     busy.wait();
 
     observer = std::thread([&, procs] {
-      EXPECT_TRUE(eventually([procs, waiting] {
+      EXPECT_TRUE(eventually([=] {
         const Stats now = stats();
-        return now.waiting == waiting && now.idle_procs == procs && now.idle_threads == now.threads;
+        return now.waiting == waiting && now.idle_procs == procs - held &&
+               now.idle_threads == now.threads - held;
       }));
       std::set<int> ours = threads_of_the_process();
       for (const int id : not_ours) ours.erase(id);
@@ -92,23 +101,35 @@ bool stays_asleep(int procs, Network network) {
         asleep = switches_of(ours) == before;
       }
       finish.done();
+      EXPECT_EQ(write(gate[1], "x", 1), 1);
     });
+    char byte;
+    if (main_blocks) {
+      EXPECT_EQ(read(gate[0], &byte, 1), 1);
+    }
     finish.wait();
   });
   observer.join();
+  for (const int end : gate) close(end);
   return asleep;
 }
 
-void expect_sleep(Network network) {
-  for (const int procs : {1, 4}) {
-    bool asleep = false;
-    for (int attempt = 0; attempt < 5 && !asleep; ++attempt) asleep = stays_asleep(procs, network);
-    EXPECT_TRUE(asleep) << "procs = " << procs;
-  }
+void expect_sleep(int procs, Besides besides) {
+  bool asleep = false;
+  for (int attempt = 0; attempt < 5 && !asleep; ++attempt) asleep = stays_asleep(procs, besides);
+  EXPECT_TRUE(asleep) << "procs = " << procs;
 }
 
-TEST(Idle, NoThreadWakesUpWhileAllGoroutinesWait) { expect_sleep(Network::none); }
-TEST(Idle, NoThreadWakesUpWhileOneWaitsForConnections) { expect_sleep(Network::listener); }
+TEST(Idle, NoThreadWakesUpWhileAllGoroutinesWait) {
+  for (const int procs : {1, 4}) expect_sleep(procs, Besides::nothing);
+}
+TEST(Idle, NoThreadWakesUpWhileOneWaitsForConnections) {
+  for (const int procs : {1, 4}) expect_sleep(procs, Besides::listener);
+}
+TEST(Idle, NoThreadWakesUpWhileOneBlocksItsThread) { expect_sleep(2, Besides::main_blocks); }
+TEST(Idle, NoThreadWakesUpWhileOneBlocksItsThreadAndATimerIsFar) {
+  expect_sleep(2, Besides::main_blocks_and_timer);
+}
 
 }  // namespace
 }  // namespace magpie
