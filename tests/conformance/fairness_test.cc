@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/at_procs.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
@@ -22,13 +23,8 @@ using support::eventually;
 using support::let_signals_in;
 using support::spin_until;
 
-class Fairness : public testing::TestWithParam<int> {
- protected:
-  int procs() const { return GetParam(); }
-};
-
-INSTANTIATE_TEST_SUITE_P(AtProcs, Fairness, testing::Values(1, 2, 4),
-                         testing::PrintToStringParamName());
+class Fairness : public support::AtProcs {};
+INSTANTIATE_TEST_SUITE_P(AtProcs, Fairness, support::kFewProcs, testing::PrintToStringParamName());
 
 TEST_P(Fairness, EachOfManyLoopsBegins) {
   run(Options{.procs = procs()}, [] {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "support/at_procs.h"
 #include "support/let_signals_in.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
@@ -26,13 +27,8 @@ using support::let_signals_in;
 using support::spin_until;
 using support::ThreadFaults;
 
-class Limits : public testing::TestWithParam<int> {
- protected:
-  int procs() const { return GetParam(); }
-};
-
-INSTANTIATE_TEST_SUITE_P(AtProcs, Limits, testing::Values(1, 2, 4),
-                         testing::PrintToStringParamName());
+class Limits : public support::AtProcs {};
+INSTANTIATE_TEST_SUITE_P(AtProcs, Limits, support::kFewProcs, testing::PrintToStringParamName());
 
 std::string what_is_said_in(auto&& body) {
   testing::internal::CaptureStderr();
