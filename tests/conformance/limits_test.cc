@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/at_procs.h"
@@ -55,6 +58,47 @@ void yield_in_many() {
   EXPECT_EQ(done.load(), kMany);
 }
 
+// What is written to stderr while it lives, also for somebody who waits for it.
+class StderrPipe {
+ public:
+  StderrPipe() {
+    std::fflush(stderr);
+    EXPECT_EQ(pipe(ends_.data()), 0);
+    dup2(ends_[1], STDERR_FILENO);
+    close(ends_[1]);
+  }
+  ~StderrPipe() {
+    give_back();
+    close(ends_[0]);
+  }
+  StderrPipe(const StderrPipe&) = delete;
+  StderrPipe& operator=(const StderrPipe&) = delete;
+
+  void read_until(const std::string& part) {
+    while (said_.find(part) == std::string::npos && read_more()) {
+    }
+  }
+  const std::string& all() {
+    give_back();
+    while (read_more()) {
+    }
+    return said_;
+  }
+
+ private:
+  void give_back() { dup2(before_, STDERR_FILENO); }
+  bool read_more() {
+    std::array<char, 256> text;
+    const ssize_t length = read(ends_[0], text.data(), text.size());
+    if (length > 0) said_.append(text.data(), static_cast<std::size_t>(length));
+    return length > 0;
+  }
+
+  const int before_ = dup(STDERR_FILENO);
+  std::array<int, 2> ends_{};
+  std::string said_;
+};
+
 // More at a time than there may be threads.
 void block_in_many(int procs, bool declared) {
   const int many = 4 * procs;
@@ -75,14 +119,36 @@ void block_in_many(int procs, bool declared) {
 }
 
 TEST_P(Limits, WithOneThreadForEachPBlockingCallsFinishLater) {
-  const std::string said = what_is_said_in([this] {
-    run(Options{.procs = procs(), .max_threads = procs()}, [this] {
-      block_in_many(procs(), true);
-      block_in_many(procs(), false);
-      EXPECT_LE(num_threads(), procs());
-    });
+  run(Options{.procs = procs(), .max_threads = procs()}, [this] {
+    block_in_many(procs(), true);
+    block_in_many(procs(), false);
+    EXPECT_LE(num_threads(), procs());
   });
-  expect_said_once(said, "Options::max_threads");
+}
+
+// They hold every P, and others wait, until it is said that there are no more threads.
+TEST_P(Limits, ThatHandOversWaitForThreadsIsSaidOnce) {
+  const std::string limit = "Options::max_threads";
+  StderrPipe said;
+  std::atomic<bool> heard{false};
+  std::thread listener([&] {
+    said.read_until(limit);
+    heard = true;
+  });
+  run(Options{.procs = procs(), .max_threads = procs()}, [&] {
+    WaitGroup all;
+    for (int i = 0; i < 2 * procs(); ++i) {
+      all.go([&] {
+        blocking([&] {
+          while (!heard) usleep(100);
+        });
+      });
+    }
+    all.wait();
+    block_in_many(procs(), true);
+  });
+  listener.join();
+  expect_said_once(said.all(), limit);
 }
 
 TEST_P(Limits, WithFewerThreadsThanPsEverythingFinishes) {
