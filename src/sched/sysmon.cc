@@ -151,7 +151,8 @@ bool Sysmon::fall_asleep(Runtime& rt) {
     watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
   if (!is_needed_by_nobody(rt)) return false;
   asleep_.store(true, base::seq_cst);
-  // After that, and seq_cst as who takes a P changes the same word before it reads asleep_.
+  // Between that and the look, as who takes an idle P changes the word that is looked at and then reads asleep_.
+  rt.search.before_second_look();
   if (is_needed_by_nobody(rt) && !stop_.load(base::relaxed)) event_.wait();
   asleep_.store(false, base::relaxed);
   return true;

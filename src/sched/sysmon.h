@@ -6,7 +6,7 @@
 //   the same goroutine, its thread uses the CPU             the same once its slice is over; much earlier when a timer is
 //                                                           due or a goroutine was woken and no P is free for it
 // An M whose P was taken runs on without one; without_p.h looks after it.
-// Nothing waits: nothing is taken. All Ps idle and nothing has run for a while: sysmon sleeps until somebody begins with
+// Nothing waits: nothing is taken. A P is idle and nothing has run for a while: sysmon sleeps until somebody begins with
 // a P.
 //
 // Sysmon never allocates and never takes a lock that is held while somebody allocates: a preempted thread may hold
@@ -35,7 +35,7 @@ class Sysmon {
 
   // After a P was taken from the idle list, or the world is to stop.
   void wake_if_asleep() {
-    // seq_cst: with fall_asleep(), which looks at the Ps after it said that it sleeps
+    // seq_cst: after the change of the word that counts idle Ps; with fall_asleep(), which looks at it after a fence
     if (asleep_.load(base::seq_cst)) [[unlikely]]
       wake();
   }
