@@ -24,6 +24,7 @@
 #include "sched/bound.h"
 #include "sched/current.h"
 #include "sched/debug_options.h"
+#include "sched/entry.h"
 #include "sched/fork.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
@@ -87,6 +88,7 @@ void main_body(void* room, detail::TaskOrder order) {
     returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
   while (!runtime->world.try_begin_end()) yield();
+  Entry entry;  // it must not be stopped with the lock of all who rest
   runtime->world.end(*runtime);
 }
 

@@ -83,10 +83,12 @@ class RunQueue {
     return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
   }
 
-  // Anyone. One that waits in the ring, or null; only a hint, as somebody may have it already.
-  G* glance() {
+  // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
+  G* glance(std::uint64_t others = 0) {
     std::uint64_t head = head_.load(base::acquire);
-    return head != tail_.load(base::acquire) ? slot(head).load(base::relaxed) : nullptr;
+    std::uint64_t waiting = tail_.load(base::acquire) - head;
+    return others < waiting && waiting <= kSlots ? slot(head + others).load(base::relaxed)
+                                                 : nullptr;
   }
 
   // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.

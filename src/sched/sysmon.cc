@@ -38,6 +38,7 @@ constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
 // For something urgent a goroutine is taken off the CPU after this long, else after its slice.
 constexpr std::int64_t kLeastTurnNs = 500 * kMicrosecond;
 constexpr std::int64_t kTurnBeforeWokenNs = 2 * kMillisecond;
+constexpr std::uint64_t kLooksIntoRing = 8;
 // A goroutine that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
 
@@ -51,6 +52,11 @@ bool take_from(M* m, const P* p) {
   if (holds_it && m->grip.confirm()) return true;
   m->grip.withdraw();
   return false;
+}
+
+// A record is always a G, if not always the same; a wrong guess costs one early preemption.
+bool is_woken(const G* g) {
+  return g != nullptr && g->state.load(base::relaxed) == GState::runnable;
 }
 
 std::uint64_t all_turns(Runtime& rt) {
@@ -217,9 +223,12 @@ Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
   Search::View view = rt.search.view();
   if (view.searching != 0 || view.idle != 0) return Need::none;  // those find what there is
   if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
-  // A record is always a G, if not always the same; a wrong guess costs one early preemption.
-  for (G* g : {p->queue.next.peek(), p->queue.glance()}) {
-    if (g != nullptr && g->state.load(base::relaxed) == GState::runnable) return Need::woken;
+  if (is_woken(p->queue.next.peek())) return Need::woken;
+  // Also behind some that have not begun: each of those may run long.
+  for (std::uint64_t others = 0; others < kLooksIntoRing; ++others) {
+    G* g = p->queue.glance(others);
+    if (g == nullptr) break;
+    if (is_woken(g)) return Need::woken;
   }
   return work_is_visible(rt) ? Need::others : Need::none;
 }

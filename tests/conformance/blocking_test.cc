@@ -222,20 +222,24 @@ TEST(Blocking, AfterALongQuietThePOfOneWhoBlocksIsTakenWhenItIsNeeded) {
   run(Options{.procs = 2, .preempt = false}, [] {
     Pipe gate;
     std::atomic<bool> second_ran{false};
+    WaitGroup both;
+    both.add(2);
     std::thread outsider([&] {
       std::this_thread::sleep_for(150ms);
       go([&] {  // holds the other P
         while (!second_ran.load(std::memory_order_relaxed)) {
         }
+        both.done();
       });
       go([&] {
         second_ran.store(true);
         gate.write_one();
+        both.done();
       });
     });
     gate.block_until_written();
     outsider.join();
-    EXPECT_TRUE(second_ran.load());
+    both.wait();
   });
 }
 

@@ -103,6 +103,24 @@ TEST_P(Fairness, GoroutinesThatAreWokenDoNotWaitForSlicesToEnd) {
   });
 }
 
+TEST_P(Fairness, AGoroutineThatIsWokenBehindThoseThatHaveNotBegunDoesNotWaitForTheirSlicesToEnd) {
+  run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
+    std::atomic<bool> stop{false};
+    WaitGroup loops, woken;
+    Chan<int> wake_up;
+    woken.go([&] {
+      (void)wake_up.recv();
+      stop.store(true);
+    });
+    while (stats().waiting == 0) yield();
+    for (int i = 0; i < 3 * procs(); ++i) loops.go([&] { spin_until(stop); });
+    wake_up.send(1);
+    yield();  // to the end of the ring, as whoever wakes up behind others
+    woken.wait();
+    loops.wait();
+  });
+}
+
 TEST_P(Fairness, WhoComesBackFromABlockingCallDoesNotWaitForSlicesToEnd) {
   run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
     std::atomic<bool> stop{false};

@@ -1,0 +1,82 @@
+#include "base/other_thread.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+namespace magpie::base {
+namespace {
+
+// For ever, if need be: the test's time limit ends it.
+void wait_until(auto condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+// A thread that waits in the kernel until it is told to go on.
+class Sleeper {
+ public:
+  Sleeper() {
+    EXPECT_EQ(pipe(ends_.data()), 0);
+    thread_ = std::thread([this] {
+      id_ = gettid();
+      char byte;
+      EXPECT_EQ(read(ends_[0], &byte, 1), 1);
+    });
+    wait_until([this] { return id_ != 0 && is_asleep_in_kernel(id_); });
+  }
+  ~Sleeper() {
+    if (thread_.joinable()) end();
+    for (const int end : ends_) close(end);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  pid_t id() const { return id_; }
+  void end() {
+    EXPECT_EQ(write(ends_[1], "x", 1), 1);
+    thread_.join();
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+  std::atomic<pid_t> id_{0};
+  std::thread thread_;
+};
+
+TEST(OtherThread, OneThatComputesUsesCpuTimeAndIsNotAsleep) {
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    id = gettid();
+    while (!stop.load(std::memory_order_relaxed)) {
+    }
+  });
+  wait_until([&] { return id != 0; });
+  const std::int64_t before = cpu_ns_of(id);
+  wait_until([&] { return cpu_ns_of(id) > before; });
+  wait_until([&] { return !is_asleep_in_kernel(id); });
+  stop = true;
+  thread.join();
+}
+
+TEST(OtherThread, OneThatWaitsInTheKernelUsesNone) {
+  Sleeper sleeper;
+  wait_until([&] {  // the kernel may still be at it
+    const std::int64_t before = cpu_ns_of(sleeper.id());
+    return cpu_ns_of(sleeper.id()) == before;
+  });
+  EXPECT_TRUE(is_asleep_in_kernel(sleeper.id()));
+}
+
+TEST(OtherThread, OneThatHasEndedHasUsedNothing) {
+  Sleeper sleeper;
+  const pid_t id = sleeper.id();
+  sleeper.end();
+  wait_until([id] { return cpu_ns_of(id) == 0; });
+}
+
+}  // namespace
+}  // namespace magpie::base
