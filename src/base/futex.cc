@@ -7,8 +7,30 @@
 #include <ctime>
 
 namespace magpie::base {
+namespace {
+
+thread_local std::atomic<bool>* own_sleep = nullptr;
+
+class OwnSleep {
+ public:
+  OwnSleep() { note(true); }
+  ~OwnSleep() { note(false); }
+  OwnSleep(const OwnSleep&) = delete;
+  OwnSleep& operator=(const OwnSleep&) = delete;
+
+ private:
+  // relaxed: a hint for sysmon, which looks more than once
+  static void note(bool asleep) {
+    if (own_sleep != nullptr) own_sleep->store(asleep, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace
+
+void note_own_sleeps_in(std::atomic<bool>* place) { own_sleep = place; }
 
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected) {
+  OwnSleep asleep;
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
@@ -18,6 +40,7 @@ void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expe
   std::int64_t at = deadline_ns < 0 ? 0 : deadline_ns;
   timespec deadline{.tv_sec = static_cast<time_t>(at / kSecond),
                     .tv_nsec = static_cast<long>(at % kSecond)};
+  OwnSleep asleep;
   // The bitset kind takes a point in time, the plain kind a duration.
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, &deadline, nullptr,
           FUTEX_BITSET_MATCH_ANY);

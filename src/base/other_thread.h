@@ -14,4 +14,7 @@ std::int64_t cpu_ns_of(pid_t thread);
 // Where there is no /proc the answer is yes.
 bool is_asleep_in_kernel(pid_t thread);
 
+// How often it has gone to sleep in the kernel so far, of its own will; 0 where there is no /proc.
+std::int64_t sleeps_of(pid_t thread);
+
 }  // namespace magpie::base
