@@ -11,7 +11,7 @@ namespace magpie {
 struct ProcStats {
   int id = 0;
   bool idle = false;             // nobody holds it: there was nothing to do
-  std::size_t queue_length = 0;  // goroutines in its ring, runnext not counted
+  std::size_t queue_length = 0;  // goroutines in its ring and its inbox, runnext not counted
   bool has_runnext = false;
   std::uint64_t ticks = 0;               // goroutines run in a time slice of their own
   std::uint64_t switches = 0;            // goroutines run, inherited slices included
@@ -24,6 +24,7 @@ struct ProcStats {
   std::uint64_t overflows = 0;          // full ring, half spilled to the global queue
   std::uint64_t goroutines_spilled = 0;
   std::uint64_t global_batches = 0;  // times it took from the global queue
+  std::uint64_t looks = 0;           // times it looked at what is not its own
   std::uint64_t parks = 0;           // times its thread went to sleep for want of work
   std::uint64_t wakes = 0;           // threads woken or made by goroutines on it
   std::uint64_t spins = 0;           // searches while counted as spinning
@@ -46,7 +47,9 @@ struct Stats {
   int spinning_threads = 0;
   int goroutines_away = 0;    // run, or block, without a P
   int preempted_threads = 0;  // sleep in the middle of a goroutine that waits for its turn
-  std::size_t timers = 0;     // armed
+  // Times that a thread waited inside the runtime for a lock of somebody who was stopped, so that stopped ones ran on.
+  std::uint64_t valve_openings = 0;
+  std::size_t timers = 0;  // armed
   std::size_t goroutines = 0;
   std::size_t fresh = 0;  // started, has not run yet: has no stack
   std::size_t runnable = 0;

@@ -16,7 +16,7 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   ProcStats stats;
   stats.id = p.index;
   stats.idle = state == PState::idle;
-  stats.queue_length = p.queue.size();
+  stats.queue_length = p.queue.size() + p.inbox.size();
   stats.has_runnext = p.queue.next.peek() != nullptr;
   stats.ticks = counters.ticks.read();
   stats.switches = stats.ticks + counters.inherited.read();
@@ -29,6 +29,7 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.overflows = counters.overflows.read();
   stats.goroutines_spilled = counters.spilled.read();
   stats.global_batches = counters.global_batches.read();
+  stats.looks = counters.looks.read();
   stats.parks = counters.parks.read();
   stats.wakes = counters.wakes.read();
   stats.spins = counters.spins.read();
@@ -59,6 +60,7 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.overflows += one.overflows;
   sum.goroutines_spilled += one.goroutines_spilled;
   sum.global_batches += one.global_batches;
+  sum.looks += one.looks;
   sum.parks += one.parks;
   sum.wakes += one.wakes;
   sum.spins += one.spins;
@@ -112,6 +114,7 @@ Stats read(Runtime& rt) {
   stats.idle_threads = rt.idle.sleeping_threads();
   stats.goroutines_away = rt.away.load(base::relaxed);
   stats.preempted_threads = rt.preempted.load(base::relaxed);
+  stats.valve_openings = rt.sysmon.valve().openings();
   stats.goroutines = num_goroutines();
   count_states(rt, stats);
   return stats;

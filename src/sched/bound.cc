@@ -16,14 +16,17 @@
 namespace magpie::sched {
 namespace {
 
-// Off the list of those who wait, with a P or, when the runtime ends, without.
-bool sleep_in_place(Runtime& rt, M* m) {
+// How a thread that waited in place goes on.
+enum class Goes { with_p, without_p, nowhere };  // without_p: let out by the valve
+
+Goes sleep_in_place(Runtime& rt, M* m) {
   m->wake_up.wait();
+  if (std::exchange(m->let_out, false)) return Goes::without_p;
   P* p = std::exchange(m->handed, nullptr);
-  if (p == nullptr) return false;
+  if (p == nullptr) return Goes::nowhere;
   begin_with(rt, m, p);
   use_free_cpu(rt, m);
-  return true;
+  return Goes::with_p;
 }
 
 // False: the runtime ends.
@@ -38,7 +41,7 @@ bool get_in_place(Runtime& rt, M* m) {
 
 void let_go(Runtime& rt, P* p) {
   p->end_hold(base::now_ns());
-  bool queued = !p->queue.is_empty();
+  bool queued = !p->is_empty();
   {
     std::lock_guard hold(rt.idle.lock());
     if (rt.world.stopping()) queued = false;  // whoever starts it again sees to the queue
@@ -54,8 +57,10 @@ void end_bound(M* m) {
   bool called_run = m->older == nullptr;
   if (called_run) return;
   m->is_over = true;
-  let_go(*runtime, std::exchange(m->p, nullptr));
+  P* p = std::exchange(m->p, nullptr);
+  // Before the P looks for another thread: that one may need this one's place under the limit.
   runtime->threads.note_ended(m);
+  let_go(*runtime, p);
 }
 
 void wake_successor(Runtime& rt, M* m, int cpu) {
@@ -107,15 +112,14 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
     wake_successor(rt, m, kAnyCpu);
     return true;
   }
+  if (!get_in_place(rt, m)) {
+    wake_successor(rt, m, kAnyCpu);
+    return false;
+  }
   G* g = m->current;
   bool was_bound = g->bound;
   g->bound = true;
   g->thread = m;
-  if (!get_in_place(rt, m)) {
-    wake_successor(rt, m, kAnyCpu);
-    g->bound = was_bound;
-    return false;
-  }
   GState before = g->state.load(base::relaxed);  // running, or its body is over
   if (before == GState::running) g->state.store(GState::runnable, base::relaxed);
   if (line == Line::held) {
@@ -127,12 +131,32 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   is_back(rt, m);
   wake_successor(rt, m, this_cpu());
   wake_searcher(rt, nullptr);
-  bool has_p = sleep_in_place(rt, m);
-  if (!has_p) m->grip.has_none();
+  Goes goes = sleep_in_place(rt, m);
   if (line == Line::held) rt.preempted.fetch_sub(1, base::relaxed);
+  if (goes != Goes::with_p) m->grip.has_none();
+  // [in-place] The runtime ends: g is still in the queue. An M that takes it out must find it bound, to a thread that waits
+  // no more.
+  if (goes == Goes::nowhere) return false;
   g->bound = was_bound;
   g->state.store(before, base::relaxed);
-  return has_p;
+  if (goes == Goes::without_p) {
+    rt.without_p.announce(m);
+  } else if (line == Line::held) {
+    m->stopped_before_turn = m->p->turns();
+  }
+  return true;
+}
+
+void let_out(Runtime& rt, G* g) {
+  M* its = g->thread;
+  {
+    std::lock_guard hold(rt.idle.lock());
+    if (!its->waits_in_place) return;  // the runtime ends
+    its->waits_in_place = false;
+    its->let_out = true;
+  }
+  rt.away.fetch_add(1, base::seq_cst);
+  its->wake_up.set();
 }
 
 M* hand_p_to_thread_of(Runtime& rt, P* p, G* g) {
@@ -156,15 +180,18 @@ bool pass_p_to_thread_of(Runtime& rt, M* m, G* g) {
 void park_bound(M* m, G* g, Commit commit, void* argument) {
   Runtime& rt = *runtime;
   g->thread = m;
-  if (!get_in_place(rt, m)) leave_for_good(m);
-  // The thread itself runs the commit step. Whoever wakes the goroutine meanwhile hands this thread another P.
-  if (!commit(m, g, argument)) {
+  bool ends = !get_in_place(rt, m);
+  // The thread itself runs the commit step. Whoever wakes the goroutine meanwhile hands this thread another P. The step
+  // releases what the goroutine holds, a channel's lock or a set of timers, so it runs even if the runtime ends.
+  bool waits = commit(m, g, argument);
+  if (ends) leave_for_good(m);
+  if (!waits) {
     g->move(GState::waiting, GState::runnable);
     put_last(rt, m, g);
   }
   pay_watch(rt, m);
   let_go(rt, std::exchange(m->p, nullptr));
-  if (!sleep_in_place(rt, m)) leave_for_good(m);
+  if (sleep_in_place(rt, m) != Goes::with_p) leave_for_good(m);
   g->state.store(GState::running, base::relaxed);
 }
 

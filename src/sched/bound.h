@@ -5,8 +5,19 @@
 // that is ready is in the queues like any other. Whoever takes it out passes its P to the goroutine's thread and sleeps in
 // its place.
 //
-//   thread of g:    waits_in_place;  g -> queue;  sleep ......................... woken: has the P, goes on with g
-//   M that meets g: takes g from the queue;  its P -> g's thread;  wakes it;  sleeps on the list of idle threads
+// Protocol  [in-place]
+//
+//   thread of g:    lock;  the runtime ends? -> leave for good;  waits_in_place = true;  unlock;   g -> queue;   sleep
+//   M that meets g: lock;  waits_in_place? -> false, handed = P;  unlock;  wake it;  sleep on the list of idle threads
+//   the valve:      lock;  waits_in_place? -> false, let_out;     unlock;  wake it                 (sysmon.h)
+//   the end:        lock;  for every M that waits in place -> false, handed = null;  wake it       (World::end)
+//
+// Once      The flag goes down once, under Idle's lock. So exactly one of the three wakes the thread.
+// Ending    A goroutine whose thread leaves stays bound, and its record goes on to name the thread: an M that takes it out
+//           of a queue after that finds a thread that waits no more, and leaves too. Its commit step is run all the same,
+//           as it releases what the goroutine holds.
+// Lifetime  Ms stay until the runtime is gone, so whoever read g->thread may look at it.
+// Proof     tests/model/in_place_model.cc
 #pragma once
 
 #include "sched/m.h"
@@ -44,6 +55,9 @@ enum class Line { urgent, held };
 // Hands p to the thread of a bound goroutine, and returns that: the caller wakes it. The caller has p, and took g from a
 // queue. Null: the runtime ends.
 [[nodiscard]] M* hand_p_to_thread_of(Runtime& rt, P* p, G* g);
+
+// The valve (sysmon.h): the thread of g, which was taken from the held line, goes on without a P.
+void let_out(Runtime& rt, G* g);
 
 // Parking and yielding of a bound goroutine: the thread gives its P up and waits in place.
 void park_bound(M* m, G* g, Commit commit, void* argument);

@@ -17,9 +17,10 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::uint32_t kGlobalEvery = 61;  // prime: does not fall in step with the program
-// A pair that wakes each other through runnext gives way to the ring after so many turns.
-constexpr std::uint32_t kLongestStreak = 64;
+constexpr std::int32_t kLookEvery = 61;  // ticks; prime: does not fall in step with the program
+// A chain of goroutines that are taken from runnext looks at the clock after so many; that counts for so many ticks.
+constexpr std::int32_t kTurnsPerClock = 64;
+constexpr std::int32_t kTicksPerClock = 16;
 
 constexpr std::uint64_t kPrefetchAhead = 6;
 
@@ -28,37 +29,73 @@ constexpr std::uint32_t kSpinMost = 64;
 constexpr int kPausesPerRound = 32;
 
 inline G* own_turn(P* p, G* g) {
-  p->runnext_streak = 0;
-  --p->ticks_to_global;
+  p->turns_to_clock = kTurnsPerClock;
+  p->ticks_to_look = p->ticks_to_look - 1;
   p->counters.ticks.increment();
   return g;
 }
 
-[[gnu::noinline]] G* take_from_global_at_last(Runtime& rt, M* m) {
-  P* p = m->p;
-  p->ticks_to_global = kGlobalEvery;
-  G* g = rt.global.pop();
-  if (g == nullptr) g = rt.network.poll_if_overdue(rt, m);
-  return g == nullptr ? nullptr : own_turn(p, g);
+// While the inbox holds some, or could be filled with urgent ones, every second turn is its.
+G* own_turn_of_inbox(Runtime& rt, P* p, G* g) {
+  p->ticks_to_look = p->inbox.is_empty() && rt.global.urgent() == 0 ? kLookEvery : 2;
+  own_turn(p, g);
+  p->inbox_tick = p->counters.ticks.read();
+  return g;
 }
 
-[[gnu::noinline]] void end_streak(Runtime& rt, M* m) {
-  if (G* g = m->p->queue.next.take()) {
+// Goroutines that were stopped get a turn at once if there is nothing else, and else a part of the P's time: see sysmon.cc.
+G* take_stopped_if_due(Runtime& rt, P* p) {
+  if (rt.global.held() == 0 || base::now_ns() < p->stopped_again_ns) return nullptr;
+  return rt.global.pop_held();
+}
+
+// The P has work of its own and looks at everything else, of which it takes a little: from each line of the global queue and
+// from the network.
+[[gnu::noinline]] G* look_around(Runtime& rt, M* m) {
+  P* p = m->p;
+  if (G* g = p->inbox.take()) return own_turn_of_inbox(rt, p, g);
+  p->ticks_to_look = kLookEvery;
+  p->counters.looks.increment();
+  if (G* g = take_stopped_if_due(rt, p)) return own_turn(p, g);
+  G* few[Inbox::kPlaces];
+  // A P that is idle takes what there is itself.
+  bool a_p_is_idle = rt.search.view().idle != 0;
+  std::size_t most = a_p_is_idle ? 2 : Inbox::kPlaces;
+  std::size_t count = rt.global.pop_few(rt.ps.count(), {few, most});
+  if (count != 0) p->counters.global_batches.increment();
+  for (std::size_t i = 0; i < count; ++i) p->inbox.put(few[i]);
+  rt.network.poll_if_overdue(rt, m);
+  G* g = p->inbox.take();
+  return g == nullptr ? nullptr : own_turn_of_inbox(rt, p, g);
+}
+
+// The chain in runnext has run for some turns, or sysmon finds it long enough.
+[[gnu::noinline]] void end_chain_if_long(Runtime& rt, M* m) {
+  P* p = m->p;
+  p->turns_to_clock = kTurnsPerClock;
+  p->ticks_to_look = p->ticks_to_look - kTicksPerClock;
+  std::int64_t now = base::now_ns();
+  std::uint64_t tick = p->counters.ticks.read();
+  if (std::exchange(p->chain_tick, tick) != tick) p->chain_since_ns = now;
+  bool is_over = p->chain_is_over.load(base::relaxed);
+  if (is_over) p->chain_is_over.store(false, base::relaxed);
+  if (!is_over && now - p->chain_since_ns < P::kLongestChainNs) return;
+  p->ticks_to_look = 0;
+  if (G* g = p->queue.next.take()) {
     put_last(rt, m, g);  // the ring is not empty now
     wake_searcher(rt, m);
   }
-  m->p->runnext_streak = 0;
 }
 
 [[gnu::always_inline]] inline G* take_at_hand(Runtime& rt, M* m) {
   P* p = m->p;
-  if (p->ticks_to_global == 0) [[unlikely]] {
-    if (G* g = take_from_global_at_last(rt, m)) return g;
+  if (p->turns_to_clock <= 0) [[unlikely]]
+    end_chain_if_long(rt, m);
+  if (p->ticks_to_look <= 0) [[unlikely]] {
+    if (G* g = look_around(rt, m)) return g;
   }
-  if (p->runnext_streak == kLongestStreak) [[unlikely]]
-    end_streak(rt, m);
   if (G* g = p->queue.next.take()) {
-    ++p->runnext_streak;
+    p->turns_to_clock = p->turns_to_clock - 1;
     p->counters.inherited.increment();
     return g;
   }
@@ -67,16 +104,24 @@ inline G* own_turn(P* p, G* g) {
     if (G* soon = p->queue.ahead(kPrefetchAhead)) prefetch(soon);
     return own_turn(p, g);
   }
+  if (!p->inbox.is_empty()) return own_turn_of_inbox(rt, p, p->inbox.take());
   return nullptr;
 }
 
+// The P has nothing of its own.
 G* take_global_share(Runtime& rt, M* m) {
   P* p = m->p;
   G* share[RunQueue::kHalf];
+  p->counters.looks.increment();
+  if (G* g = take_stopped_if_due(rt, p)) return own_turn(p, g);
   std::size_t count = rt.global.pop_share(rt.ps.count(), share);
-  if (count == 0) return nullptr;
+  if (count == 0) {
+    G* stopped = rt.global.pop_held();
+    return stopped == nullptr ? nullptr : own_turn(p, stopped);
+  }
   p->counters.global_batches.increment();
   for (std::size_t i = 1; i < count; ++i) put_last(rt, m, share[i]);
+  p->queue.note_all_from_global();
   if (count > 1) wake_searcher(rt, m);  // they were out of sight for a moment
   return own_turn(p, share[0]);
 }
@@ -241,16 +286,16 @@ bool loop_is_wanted(M* m) {
 // call nothing, so they save no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;
-  bool plain = !runtime->world.stopping() && p->ticks_to_global != 0 && !has_timers(p);
+  bool plain = !runtime->world.stopping() && p->ticks_to_look > 0 && !has_timers(p);
   if (!plain) [[unlikely]]
     return next_at_hand_after_all(m);
   if (p->queue.next.peek() != nullptr) {
-    if (p->runnext_streak == kLongestStreak) [[unlikely]]
+    if (p->turns_to_clock <= 0) [[unlikely]]
       return next_at_hand_after_all(m);
     G* g = p->queue.next.take_at_once();
     if (g == nullptr) [[unlikely]]  // a thief is at it, or was
       return next_at_hand_after_all(m);
-    ++p->runnext_streak;
+    p->turns_to_clock = p->turns_to_clock - 1;
     p->counters.inherited.increment();
     return g->joinable ? admitted_or_another(m, g) : g;
   }

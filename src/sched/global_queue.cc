@@ -1,7 +1,11 @@
 #include "sched/global_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+#include <utility>
+
+#include "base/clock.h"
 
 namespace magpie::sched {
 
@@ -35,6 +39,7 @@ GlobalQueue::Chunk* GlobalQueue::new_chunk_locked() {
     room_ += sizeof(Chunk);
   }
   chunk->next = nullptr;
+  chunk->since_ns = base::coarse_now_ns();
   chunk->first = chunk->end = 0;
   return chunk;
 }
@@ -60,9 +65,8 @@ void GlobalQueue::push(Line& line, std::span<G* const> batch) {
   }
 }
 
-void GlobalQueue::push_front(std::span<G* const> batch) {
+void GlobalQueue::push_front(Line& line, std::span<G* const> batch) {
   std::lock_guard hold(lock_);
-  Line& line = usual_;
   change_size_locked(line, batch.size());
   while (!batch.empty()) {  // the last part first, so that the first ends up in front
     if (line.head == nullptr || line.head->first == 0) {
@@ -99,19 +103,14 @@ std::size_t GlobalQueue::pop_locked(Line& line, std::span<G*> out) {
   return taken;
 }
 
-G* GlobalQueue::pop_locked() {
-  bool both = held_.head != nullptr && usual_.head != nullptr;
-  if (both) held_turn_ = !held_turn_;
-  Line& other = both ? (held_turn_ ? held_ : usual_) : (held_.head != nullptr ? held_ : usual_);
-  G* g = nullptr;
-  pop_locked(urgent_.head != nullptr ? urgent_ : other, {&g, 1});
-  return g;
-}
-
 G* GlobalQueue::pop() {
   if (empty()) return nullptr;
   std::lock_guard hold(lock_);
-  return pop_locked();
+  Line* const lines[] = {&urgent_, &usual_, &held_};
+  G* g = nullptr;
+  for (std::size_t tries = 0; tries < std::size(lines) && g == nullptr; ++tries)
+    pop_locked(*lines[turn_++ % std::size(lines)], {&g, 1});
+  return g;
 }
 
 G* GlobalQueue::pop_held() {
@@ -122,15 +121,59 @@ G* GlobalQueue::pop_held() {
   return g;
 }
 
+std::size_t GlobalQueue::share_of(const Line& line, std::size_t procs) {
+  std::size_t size = line.size.load(base::relaxed);
+  return std::min(size, size / procs + 1);
+}
+
 std::size_t GlobalQueue::pop_share(std::size_t procs, std::span<G*> out) {
   if (empty()) return 0;
   std::lock_guard hold(lock_);
-  std::size_t size = size_.load(base::relaxed);
-  if (size == 0) return 0;
-  out = out.first(std::min({size, size / procs + 1, out.size()}));
-  out[0] = pop_locked();
-  std::size_t taken = 1 + pop_locked(urgent_, out.subspan(1));
-  return taken + pop_locked(usual_, out.subspan(taken));
+  std::size_t urgent = std::min(share_of(urgent_, procs), out.size() / 2);
+  std::size_t taken = pop_locked(urgent_, out.first(urgent));
+  std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
+  return taken + pop_locked(usual_, out.subspan(taken, usual));
+}
+
+std::size_t GlobalQueue::pop_usual(std::span<G*> out) {
+  if (empty()) return 0;
+  std::lock_guard hold(lock_);
+  return pop_locked(usual_, out);
+}
+
+std::size_t GlobalQueue::pop_few(std::size_t procs, std::span<G*> out) {
+  if (empty()) return 0;
+  std::lock_guard hold(lock_);
+  std::size_t urgent = std::min(share_of(urgent_, procs), out.size() / 2);
+  std::size_t taken = pop_locked(urgent_, out.first(urgent));
+  std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
+  bool spared = usual != 0 && base::coarse_now_ns() - usual_.head->since_ns < kSparedNs;
+  if (spared) usual = 1;
+  return taken + pop_locked(usual_, out.subspan(taken, usual));
+}
+
+// It changes places with the first of the line, so that taking it out moves nobody else.
+bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
+  for (Chunk* chunk = line.head; chunk != nullptr; chunk = chunk->next) {
+    for (std::uint32_t i = chunk->first; i != chunk->end; ++i) {
+      if (!chunk->items[i]->bound) continue;
+      std::swap(chunk->items[i], line.head->items[line.head->first]);
+      return true;
+    }
+  }
+  return false;
+}
+
+G* GlobalQueue::take_bound() {
+  if (empty()) return nullptr;
+  std::lock_guard hold(lock_);
+  for (Line* line : {&urgent_, &usual_, &held_}) {
+    if (!bring_bound_to_front_locked(*line)) continue;
+    G* g = nullptr;
+    pop_locked(*line, {&g, 1});
+    return g;
+  }
+  return nullptr;
 }
 
 }  // namespace magpie::sched

@@ -324,12 +324,14 @@ void leave_yielding(M* m, G* g, G* next) {
 
 [[MAGPIE_SWITCHES]] void leave_for_good(M* m) {
   note_departure(m);
-  G* g = m->current;
-  g->state.store(GState::waiting, base::relaxed);
+  m->current->state.store(GState::waiting, base::relaxed);
   m->current = nullptr;
+  m->loop_stack = nullptr;  // a goroutine that never parked runs on it
   *m->exceptions = {};
   note_destination(m, base::Leave::to_come_back);
-  context::swap(&g->saved_sp, m->native_sp, m);
+  // Not in the record: another M may have taken the goroutine from a queue, and look for its thread there.
+  void* never_resumed;
+  context::swap(&never_resumed, m->native_sp, m);
   __builtin_unreachable();
 }
 

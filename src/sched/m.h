@@ -14,6 +14,7 @@
 #include "sched/g.h"
 #include "sched/grip.h"
 #include "sched/p.h"
+#include "sched/stretch.h"
 #include "timer/timer.h"
 
 namespace magpie::sched {
@@ -69,7 +70,8 @@ struct M {
   P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
   bool sleeps_in_poller = false;  // see network.h
-  bool waits_in_place = false;    // with its goroutine, see bound.h
+  bool waits_in_place = false;    // [in-place] with its goroutine, see bound.h
+  bool let_out = false;           // [in-place] it goes on without a P
 
   // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
   base::Atomic<std::uint32_t> blocking_calls{0};
@@ -77,6 +79,9 @@ struct M {
   void begin_or_end_blocking_call() {
     blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
   }
+  // The turns of its P when it went on after it had been stopped: while they stand still the goroutine computes on.
+  // The thread writes, sysmon reads.
+  base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
   base::Atomic<bool> signalled{
       false};  // atomic: sysmon sent the signal that stops it, see preempt.h
 
@@ -88,7 +93,8 @@ struct M {
   struct Away {
     M* next = nullptr;
     bool listed = false;
-    std::int64_t cpu_ns = 0;  // what the thread had used up at the last look
+    bool computes = false;
+    Stretch stretch;
     std::int64_t taken_ns = 0;
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
@@ -103,6 +109,7 @@ struct M {
   bool has_ended = false;  // guarded by Threads' lock: its record may be used again
 
   base::Event wake_up;
+  base::Atomic<bool> in_own_sleep{false};  // atomic: relaxed, the thread writes, the valve reads
   pthread_t thread{};
   base::Atomic<pid_t> tid{0};       // atomic: relaxed, written before it holds its first P
   std::int64_t handed_over_ns = 0;  // thread only: when blocking() handed its P over; 0: it did not

@@ -1,6 +1,7 @@
 #include "sched/network.h"
 
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -74,36 +75,42 @@ void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) batch.add(slot.write.set());
 }
 
-void Network::ask(Batch& batch, std::int64_t until_ns) {
+void Network::ask(Batch& batch, std::int64_t until_ns, std::size_t most_events) {
   epoll_event events[kEventsAtOnce];
-  std::size_t count = poller_.wait(events, until_ns);
+  std::size_t count = poller_.wait(std::span(events).first(most_events), until_ns);
   for (std::size_t i = 0; i < count; ++i) {
     if (poll::Slot* slot = slots_.find(poll::Tag::of(events[i].data.u64)))
       deliver(*slot, events[i].events, batch);
   }
 }
 
-G* Network::poll_now(Runtime& rt, M* m) {
-  if (!take_role(Role::asks)) return nullptr;
-  Batch batch;
-  ask(batch, poll::Poller::kAtOnce);
+// For m, which holds a P. False: somebody else asks, or nobody became ready.
+bool Network::ask_at_once(Batch& batch, M* m, std::size_t most_events) {
+  if (!take_role(Role::asks)) return false;
+  ask(batch, poll::Poller::kAtOnce, most_events);
   asked_ns_.store(base::now_ns(), base::relaxed);
   leave_role();
   m->p->counters.polls.increment();
-  if (batch.count == 0) return nullptr;
   m->p->counters.polled.add(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i)
     batch.ready[i]->move(GState::waiting, GState::runnable);
+  return batch.count != 0;
+}
+
+G* Network::poll(Runtime& rt, M* m) {
+  Batch batch;
+  if (!in_use() || !ask_at_once(batch, m, kEventsAtOnce)) return nullptr;
   for (std::size_t i = 1; i < batch.count; ++i) put_last(rt, m, batch.ready[i]);
   if (batch.count > 1) wake_searcher(rt, m);
   return batch.ready[0];
 }
 
-G* Network::poll(Runtime& rt, M* m) { return in_use() ? poll_now(rt, m) : nullptr; }
-
-G* Network::poll_if_overdue(Runtime& rt, M* m) {
-  if (!in_use() || base::now_ns() - asked_ns_.load(base::relaxed) < kOverdueNs) return nullptr;
-  return poll_now(rt, m);
+void Network::poll_if_overdue(Runtime& rt, M* m) {
+  if (!in_use() || base::now_ns() - asked_ns_.load(base::relaxed) < kOverdueNs) return;
+  std::size_t most_events = m->p->inbox.room() / 2;  // each may wake a reader and a writer
+  Batch batch;
+  if (most_events == 0 || !ask_at_once(batch, m, most_events)) return;
+  put_in_inbox(rt, m, {batch.ready, batch.count});
 }
 
 void Network::put_in_global(Runtime& rt, Batch& batch) {
@@ -125,7 +132,7 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
     m->sleeps_in_poller = true;
   }
   Batch batch;
-  ask(batch, until_ns);
+  ask(batch, until_ns, kEventsAtOnce);
   asked_ns_.store(base::now_ns(), base::relaxed);
   leave_role();
 
@@ -167,7 +174,7 @@ std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
   bool all_held = rt.search.view().idle == 0;
   if (all_held && take_role(Role::asks)) {
     Batch batch;
-    ask(batch, poll::Poller::kAtOnce);
+    ask(batch, poll::Poller::kAtOnce, kEventsAtOnce);
     asked_ns_.store(now_ns, base::relaxed);
     leave_role();
     put_in_global(rt, batch);

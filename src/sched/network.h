@@ -1,7 +1,8 @@
 // network.h: the poller in the scheduler: who asks it for events, and when.
 //
 //   an M that finds nothing in its own and the global queue          without blocking, before it steals
-//   every P, each time it looks at the global queue first            without blocking, if nobody asked lately
+//   every P, each time it looks at what is not its own               without blocking, if nobody asked lately; as many as
+//                                                                    its inbox has room for
 //   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
 //                                                                    watch it keeps ([watch]); at the end of the list of
 //                                                                    sleeping threads, so that others are woken first
@@ -48,8 +49,8 @@ class Network {
 
   // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
   G* poll(Runtime& rt, M* m);
-  // The same if nobody has asked lately.
-  G* poll_if_overdue(Runtime& rt, M* m);
+  // If nobody has asked lately: a few, into m's inbox; or into its ring, while others could run them.
+  void poll_if_overdue(Runtime& rt, M* m);
 
   // By an M on the list of sleeping ones, in place of sleeping. False: it is not its turn, or it was handed a P.
   // True: it has slept; afterwards it has a P, or is on the list, or was handed a P: see has_p and listed.
@@ -74,9 +75,9 @@ class Network {
 
   [[nodiscard]] bool take_role(Role role);
   void leave_role() { role_.store(Role::nobody, base::release); }
-  void ask(Batch& batch, std::int64_t until_ns);
+  void ask(Batch& batch, std::int64_t until_ns, std::size_t most_events);
+  [[nodiscard]] bool ask_at_once(Batch& batch, M* m, std::size_t most_events);
   void deliver(poll::Slot& slot, std::uint32_t events, Batch& batch);
-  G* poll_now(Runtime& rt, M* m);
   static void put_in_global(Runtime& rt, Batch& batch);
 
   base::Lock lock_;  // guards the opening of the poller

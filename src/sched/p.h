@@ -11,7 +11,9 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "sched/g_pool.h"
+#include "sched/inbox.h"
 #include "sched/run_queue.h"
+#include "sched/stretch.h"
 #include "stack/pool.h"
 #include "timer/timer_set.h"
 
@@ -28,6 +30,7 @@ struct PCounters {
   base::Counter started, ended;
   base::Counter steals_tried, steals_succeeded, stolen, runnext_stolen;
   base::Counter overflows, spilled, global_batches;
+  base::Counter looks;  // at what is not the P's own
   base::Counter parks, wakes, spins, claims;
   base::Counter timers_fired;
   base::Counter polls, polled;          // polled: goroutines that became ready
@@ -42,13 +45,17 @@ struct alignas(base::kCacheLine) P {
   const int index;
 
   // holder only
-  std::uint32_t runnext_streak = 0;    // goroutines taken from runnext in a row
-  std::uint32_t ticks_to_global = 61;  // counts down to the look at the global queue
-  std::uint64_t slice_tick = 0;        // when the spawner's slice began, see slice.h
+  // Count down to the look at everything that is not the P's own, and to the look at the clock in a chain of goroutines that
+  // are taken from runnext. Sysmon sets them to 0 if that takes too long; so they are looked at for 0 or less.
+  base::Relaxed<std::int32_t> ticks_to_look = 0;
+  base::Relaxed<std::int32_t> turns_to_clock = 0;
+  std::uint64_t inbox_tick = 0;  // the last turn of the inbox
+  std::uint64_t chain_tick = 0;  // the turn that the chain belongs to, see end_chain_if_long()
+  std::int64_t chain_since_ns = 0;
+  std::uint64_t slice_tick = 0;  // when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
   int free_cpu = -1;                      // left by the thread it was taken from, see free_cpu.h
-  std::uint64_t overtake_from_tick = 0;   // for a goroutine that a timer wakes, see timers.cc
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
   std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
   std::uint64_t ids_end = 0;
@@ -62,14 +69,24 @@ struct alignas(base::kCacheLine) P {
   bool wanted_by_searcher = false;  // while it waits for a thread
   std::int64_t wanted_since_ns = 0;
 
+  // Holder, and sysmon while it has the P: when the next goroutine that was stopped may have a turn although others wait.
+  std::int64_t stopped_again_ns = 0;
+
   // sysmon only: what it saw at its last looks
   struct Seen {
     M* holder = nullptr;
     std::uint64_t turns = 0;
-    std::int64_t since_ns = 0;  // when that was first seen
-    std::uint32_t blocking_call = 0;
-    std::int64_t cpu_ns = -1;  // of the holder's thread; -1: not looked at
-    std::int64_t cpu_at_ns = 0;
+    std::uint64_t ticks = 0, looks = 0;
+    std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when that was first seen
+    struct Turn {
+      std::int64_t since_ns = 0;   // when it was first seen
+      std::int64_t cpu_ns = 0;     // what the holder's thread had used by then
+      std::int64_t looked_ns = 0;  // is it asleep?
+      std::int64_t looked_cpu_ns = 0;
+      std::uint32_t blocking_call = 0;
+      std::int64_t retry_gap_ns = 0;
+      Stretch stretch;
+    } turn;
   } seen;
 
   base::Atomic<PState> state{PState::unused};  // atomic: the holder writes, stats read
@@ -79,6 +96,19 @@ struct alignas(base::kCacheLine) P {
   base::Atomic<bool> waking{
       false};  // atomic: the holder writes, thieves read: it starts a thread and goes on soon
   PCounters counters;
+
+  // A chain of goroutines, each woken by the one before it, gives way to others after this long.
+  static constexpr std::int64_t kLongestChainNs = 1'000'000;
+  // Sysmon: the chain is too long.
+  void end_chain() {
+    chain_is_over.store(true, base::relaxed);  // relaxed, both: a wish
+    turns_to_clock = 0;
+  }
+  base::Atomic<bool> chain_is_over{false};  // atomic: relaxed, a wish of sysmon's
+
+  // Anyone: goroutines that only the holder can take wait here. The holder: nothing waits here.
+  bool has_out_of_sight() const { return queue.has_claimed() || !inbox.is_empty(); }
+  bool is_empty() const { return queue.is_empty() && inbox.is_empty(); }
 
   // Goroutines run on it, in place or not: while this stands still it runs the same one.
   std::uint64_t turns() const {
@@ -98,6 +128,7 @@ struct alignas(base::kCacheLine) P {
 
   timer::TimerSet timers;
 
+  Inbox inbox;
   RunQueue queue;  // [run-queue]
 };
 

@@ -1,5 +1,6 @@
 #include "sched/queues.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -26,7 +27,7 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
 void sweep_global(Runtime& rt, M* m) {
   G* front[8];
   for (;;) {
-    std::size_t taken = rt.global.pop_share(1, front);
+    std::size_t taken = rt.global.pop_usual(front);
     std::size_t kept = sweep(m, front, taken);
     if (kept != 0) rt.global.push_front({front, kept});
     if (kept != 0 || taken == 0) return;
@@ -35,24 +36,44 @@ void sweep_global(Runtime& rt, M* m) {
 
 }  // namespace
 
-// A ring full of entries that joiners left behind is just swept.
+// A ring full of entries that joiners left behind is just swept. Goroutines that came from the global queue go back to its
+// front: each has stood in that line before.
 void spill(Runtime& rt, M* m, G* g) {
   P* p = m->p;
   do {
     G* batch[RunQueue::kHalf + 1];
     G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);
-    std::size_t taken = p->queue.take_half(half);
-    std::size_t count = sweep(m, batch, taken);
-    if (count != 0) {
-      batch[count] = g;
+    std::size_t old = 0;
+    std::size_t taken = p->queue.take_half(half, &old);
+    std::size_t kept_old = sweep(m, batch, old);
+    std::size_t kept_new = sweep(m, batch + old, taken - old);
+    if (kept_old + kept_new != 0) {
+      batch[old + kept_new++] = g;
       if (g->joinable) sweep_global(rt, m);
-      rt.global.push({batch, count + 1});
+      if (kept_old != 0) rt.global.push_front({batch, kept_old});
+      rt.global.push({batch + old, kept_new});
       p->counters.overflows.increment();
-      p->counters.spilled.add(count + 1);
+      p->counters.spilled.add(kept_old + kept_new);
       look_at_slice(rt, p);
       return;
     }
   } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster
+}
+
+void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken) {
+  P* p = m->p;
+  Search::View view = rt.search.view();
+  bool others_could_run_them = view.idle != 0 || view.searching != 0;
+  std::size_t fit = others_could_run_them || p->is_empty() ? 0 : p->inbox.room();
+  fit = std::min(fit, woken.size());
+  for (G* g : woken.first(fit)) p->inbox.put(g);
+  // The next turn is theirs, unless the last one was the inbox's.
+  if (fit != 0) {
+    bool was_last = p->inbox_tick == p->counters.ticks.read();
+    p->ticks_to_look = std::min<std::int32_t>(p->ticks_to_look, was_last ? 1 : 0);
+  }
+  for (G* g : woken.subspan(fit)) put_last(rt, m, g);
+  if (fit != woken.size()) wake_searcher(rt, m);
 }
 
 void put_global(Runtime& rt, G* g) {

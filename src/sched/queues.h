@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sched/g.h"
 #include "sched/m.h"
@@ -31,6 +32,10 @@ void spill(Runtime& rt, M* m, G* g);
   if (G* displaced = m->p->queue.next.put(g)) put_last(rt, m, displaced);
   wake_searcher(rt, m);
 }
+
+// Puts goroutines that became ready, and were woken by nobody on this P, in its inbox, as many as fit, and the others at the end
+// of its ring. All in the ring while a P is idle or searched with, or has nothing before them.
+void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken);
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
 void put_global(Runtime& rt, G* g);

@@ -60,15 +60,13 @@ class RunQueue {
 
   // The oldest, or null.
   G* pop() {
-    if (claimed_first_ == claimed_end_ && !claim_some()) return nullptr;
-    return slot(claimed_first_++).load(base::relaxed);  // relaxed: we wrote it
+    if (!has_claimed() && !claim_some()) return nullptr;
+    return pop_claimed();
   }
 
   // Owner. The one that pop() will return, if it is claimed already, else null; and taking that one.
-  G* upcoming() {
-    return claimed_first_ != claimed_end_ ? slot(claimed_first_).load(base::relaxed) : nullptr;
-  }
-  void take_upcoming() { ++claimed_first_; }
+  G* upcoming() { return has_claimed() ? slot(claimed_first_).load(base::relaxed) : nullptr; }
+  void take_upcoming() { claimed_first_ = claimed_first_ + 1; }
 
   // Owner, after pop(). The one that comes after `others` more, or null; thieves may have it by then.
   G* ahead(std::uint64_t others) {
@@ -83,8 +81,16 @@ class RunQueue {
     return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
   }
 
+  // Anyone. The owner has claimed goroutines, which nobody else can take.
+  bool has_claimed() const { return claimed_first_ != claimed_end_; }
+
   // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
   G* glance(std::uint64_t others = 0) {
+    std::uint64_t first = claimed_first_, claimed = claimed_end_ - first;
+    if (claimed <= kClaim) {  // else they do not belong together
+      if (others < claimed) return slot(first + others).load(base::relaxed);
+      others -= claimed;
+    }
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t waiting = tail_.load(base::acquire) - head;
     return others < waiting && waiting <= kSlots ? slot(head + others).load(base::relaxed)
@@ -95,20 +101,29 @@ class RunQueue {
   NextSlot next;
 
   // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.
-  // 0: thieves made room. A ring that is full of gaps, because thieves emptied it behind a claimed
+  // 0: thieves made room. `from_global`: how many of them, the first, came from the global queue. A ring that is full of gaps, because thieves emptied it behind a claimed
   // goroutine, is freed by taking that one.
-  std::size_t take_half(G* (&out)[kHalf]) {
-    std::size_t taken = 0;
-    while (claimed_first_ != claimed_end_)
-      out[taken++] = slot(claimed_first_++).load(base::relaxed);
+  std::size_t take_half(G* (&out)[kHalf], std::size_t* from_global = nullptr) {
+    std::size_t taken = 0, old = 0;
+    while (has_claimed()) {
+      if (claimed_first_ < global_end_) ++old;
+      out[taken++] = pop_claimed();
+    }
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
     if (count > kHalf - taken) count = kHalf - taken;
     for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
     // relaxed: as in claim_some
-    bool mine = head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed);
-    return mine ? taken + count : taken;
+    if (head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed)) {
+      taken += count;
+      if (global_end_ > head) old += global_end_ - head < count ? global_end_ - head : count;
+    }
+    if (from_global != nullptr) *from_global = old;
+    return taken;
   }
+
+  // Owner. What is in the ring now came from the global queue: take_half() says how many of those it took, first in `out`.
+  void note_all_from_global() { global_end_ = tail_.load(base::relaxed); }
 
   // Moves the oldest half, rounded up, of the victim's unclaimed ring behind our own tail, and gives the
   // youngest of those to the caller to run. Null: there was nothing. `moved` says how many left the victim.
@@ -143,7 +158,7 @@ class RunQueue {
   }
 
   // For whoever holds the P: nothing in it, claimed or not.
-  bool is_empty() const { return claimed_first_ == claimed_end_ && looks_empty(); }
+  bool is_empty() const { return !has_claimed() && looks_empty(); }
 
   // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
   // because between the two looks the owner may move a goroutine from the next slot to the ring.
@@ -159,10 +174,16 @@ class RunQueue {
  private:
   base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
 
+  G* pop_claimed() {
+    std::uint64_t first = claimed_first_;
+    claimed_first_ = first + 1;
+    return slot(first).load(base::relaxed);  // relaxed: we wrote it
+  }
+
   // Slots below known_free_ are free. The line of head_ is the thieves': look at it only when the ring seems full.
   bool find_room(std::uint64_t tail) {
     // [run-queue] acquire, with the takers' release: what is below head_ is ours again
-    known_free_ = claimed_first_ != claimed_end_ ? claimed_first_ : head_.load(base::acquire);
+    known_free_ = has_claimed() ? std::uint64_t{claimed_first_} : head_.load(base::acquire);
     return tail - known_free_ < kSlots;
   }
 
@@ -188,8 +209,11 @@ class RunQueue {
 
   // owner only
   std::uint64_t known_free_ = 0;
-  std::uint64_t claimed_first_ = 0;
-  std::uint64_t claimed_end_ = 0;
+  std::uint64_t global_end_ = 0;  // what is below it came from the global queue
+
+  // The owner writes; sysmon reads, for a hint.
+  base::Relaxed<std::uint64_t> claimed_first_ = 0;
+  base::Relaxed<std::uint64_t> claimed_end_ = 0;
 
   // atomic [run-queue]: the owner writes tail_, everybody moves head_
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};

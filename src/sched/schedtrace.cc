@@ -135,10 +135,12 @@ void print_counters(Runtime& rt, Writer& out) {
           Number{sums.stolen.read()}, Number{sums.runnext_stolen.read()},
           Number{sums.overflows.read()}, Number{sums.global_batches.read()});
   out.add(
-      " park=%llu wake=%llu spin=%llu timer=%llu poll=%llu/%llu handoff=%llu preempt=%llu away=%d",
+      " park=%llu wake=%llu spin=%llu timer=%llu poll=%llu/%llu handoff=%llu preempt=%llu away=%d "
+      "valve=%llu",
       Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.spins.read()},
       Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
-      Number{sums.handed_off.read()}, Number{sums.preempted.read()}, rt.away.load(base::relaxed));
+      Number{sums.handed_off.read()}, Number{sums.preempted.read()}, rt.away.load(base::relaxed),
+      Number{rt.sysmon.valve().openings()});
 }
 
 void print_p(Runtime& rt, const P& p, Writer& out) {

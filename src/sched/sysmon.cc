@@ -15,6 +15,7 @@
 #include "sched/find_work.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
+#include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/schedtrace.h"
 #include "sched/timers.h"
@@ -31,28 +32,25 @@ constexpr std::int64_t kUsualGapNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestGapNs = 10 * kMillisecond;
 constexpr std::int64_t kBlockingCallGapNs = 20 * kMicrosecond;  // others wait for its P
 constexpr std::size_t kMostSparesForLoops = 4;                  // each lasts for a time slice
-constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;  // it was inside, or there was no thread
+// It was inside, or there was no thread: the first time, then twice as long each time.
+constexpr std::int64_t kRetryGapNs = 50 * kMicrosecond;
 // While all Ps are held and timers are armed: a loop must not make them late.
 constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
 
-// For something urgent a goroutine is taken off the CPU after this long, else after its slice.
-constexpr std::int64_t kLeastTurnNs = 500 * kMicrosecond;
+// CPU time after which a goroutine gives way: to something urgent, to one that was woken; to others after its slice.
+constexpr std::int64_t kTurnBeforeUrgentNs = 400 * kMicrosecond;
 constexpr std::int64_t kTurnBeforeWokenNs = 2 * kMillisecond;
+// A thread that waits for a CPU keeps its P for so long, in time that passes; or for two slices if that is longer.
+constexpr std::int64_t kLongestTurnNs = 10 * kMillisecond;
 constexpr std::uint64_t kLooksIntoRing = 8;
 // A goroutine that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200 * kMicrosecond;
+// Of a P: goroutines that were stopped get one in this many parts of its time, if others wait.
+constexpr std::int64_t kPartsPerStopped = 4;
 
 constexpr std::int64_t kBirthNs =
     1 * kMillisecond;  // a thread has begun by then, unless it waits for a lock
-
-// [grip] What an M outside holds does not change meanwhile.
-bool take_from(M* m, const P* p) {
-  if (!m->grip.ask()) return false;
-  bool holds_it = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m;
-  if (holds_it && m->grip.confirm()) return true;
-  m->grip.withdraw();
-  return false;
-}
+constexpr std::int64_t kPatienceAtTheEndNs = 2'000 * kMillisecond;
 
 // A record is always a G, if not always the same; a wrong guess costs one early preemption.
 bool is_woken(const G* g) {
@@ -75,9 +73,17 @@ std::int64_t cpu_ns_of_holders(Runtime& rt) {
   return used;
 }
 
-// While a P is idle, nothing waits for those that are held; and somebody keeps the watch.
+// Goroutines wait that only the holder of their P can take.
+bool some_are_out_of_sight(Runtime& rt) {
+  std::span<P* const> ps = rt.ps.in_use();
+  return std::any_of(ps.begin(), ps.end(), [](P* p) { return p->has_out_of_sight(); });
+}
+
+// [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody keeps the watch.
 bool is_needed_by_nobody(Runtime& rt) {
-  if (rt.search.view().idle == 0) return false;
+  bool quiet = rt.search.view().idle != 0 && !rt.world.stopping() && !rt.threads.has_wanted() &&
+               !work_is_visible(rt) && !some_are_out_of_sight(rt);
+  if (!quiet) return false;
   std::int64_t earliest = earliest_timer_ns(rt);
   return earliest == kNever || rt.watch.covers(earliest);
 }
@@ -105,25 +111,30 @@ void Sysmon::stop() {
   pthread_join(thread_, nullptr);
 }
 
-void Sysmon::wake() { event_.set(); }
-
 void Sysmon::watch(Runtime& rt) {
   pthread_setname_np(pthread_self(), "magpie-sysmon");
   prctl(PR_SET_TIMERSLACK, 1'000UL);
   base::ask_for_slices(100 * kMicrosecond);
   gap_ns_ = kUsualGapNs;
   while (!stop_.load(base::relaxed)) {
-    now_ns_ = base::now_ns();
-    something_happened_ = false;
-    next_ns_ = network_look_ns_ = rt.network.look_after(rt, now_ns_);
-    for (P* p : rt.ps.in_use()) look_at(rt, p);
-    next_ns_ = std::min(next_ns_, rt.without_p.look(rt, now_ns_));
-    look_at_those_without_thread(rt);
-    if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
-    if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
-    rt.schedtrace.print_if_due(rt, now_ns_);
+    if (rt.world.ending()) return wait_for_the_end(rt);
+    look_around(rt);
     sleep_until_next_look(rt);
   }
+}
+
+void Sysmon::look_around(Runtime& rt) {
+  now_ns_ = base::now_ns();
+  something_happened_ = false;
+  next_ns_ = network_look_ns_ = rt.network.look_after(rt, now_ns_);
+  for (P* p : rt.ps.in_use()) look_at(rt, p);
+  if (valve_.act(rt)) look_again_in(kUsualGapNs);
+  next_ns_ = std::min(next_ns_, rt.without_p.look(rt, now_ns_));
+  look_at_those_without_thread(rt);
+  look_at_idle_ps(rt);
+  if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
+  if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
+  rt.schedtrace.print_if_due(rt, now_ns_);
 }
 
 void Sysmon::sleep_until_next_look(Runtime& rt) {
@@ -144,8 +155,7 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
   (void)event_.wait_until(next_ns_);
 }
 
-// Nothing ran between two looks: sleeps until somebody begins with a P. One that is held, by a goroutine that blocks its thread,
-// does not keep it awake.
+// Nothing ran between two looks: sleeps until somebody takes an idle P.
 bool Sysmon::fall_asleep(Runtime& rt) {
   std::uint64_t turns = all_turns(rt);
   std::int64_t used = cpu_ns_of_holders(rt);
@@ -157,25 +167,50 @@ bool Sysmon::fall_asleep(Runtime& rt) {
     watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
   if (!is_needed_by_nobody(rt)) return false;
   asleep_.store(true, base::seq_cst);
-  // Between that and the look, as who takes an idle P changes the word that is looked at and then reads asleep_.
-  rt.search.before_second_look();
+  rt.search.before_second_look();  // [sysmon-sleep] other side: wake_if_asleep()
   if (is_needed_by_nobody(rt) && !stop_.load(base::relaxed)) event_.wait();
   asleep_.store(false, base::relaxed);
   return true;
 }
 
+// Main has returned. Every M leaves by itself; run() waits for those that do not come back from user code.
+void Sysmon::wait_for_the_end(Runtime& rt) {
+  std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
+  while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
+  if (!stop_.load(base::relaxed)) {
+    rt.threads.for_each([](M* m) {
+      if (m->current == nullptr) return;
+      base::warn(
+          "main has returned; run() waits for a goroutine that runs without calling the runtime, "
+          "or blocks its thread, on thread %d",
+          static_cast<int>(m->tid.load(base::relaxed)));
+    });
+  }
+  while (!stop_.load(base::relaxed)) event_.wait();
+}
+
 void Sysmon::look_at(Runtime& rt, P* p) {
   M* m = p->holder.load(base::acquire);
   P::Seen& seen = p->seen;
+  if (m == nullptr) {
+    seen = P::Seen{};
+    return;
+  }
   std::uint64_t turns = p->turns();
-  if (m == nullptr || m != seen.holder || turns != seen.turns) {
-    seen = P::Seen{.holder = m, .turns = turns, .since_ns = now_ns_};
-    if (m == nullptr) return;
+  if (m != seen.holder || turns != seen.turns) {
+    seen.turn = P::Seen::Turn{};
+    seen.turn.since_ns = now_ns_;
+    seen.turn.cpu_ns = base::cpu_ns_of(m->tid.load(base::relaxed));
+    seen.holder = m;
+    seen.turns = turns;
+    ask_for_turns_of_others(rt, p);
   }
   if (rt.world.stopping()) {
     take_for_stopped_world(rt, p, m);
-    look_again_in(kRetryGapNs);
-  } else if (m->is_in_blocking_call()) {
+    return retry_later(p, kUsualGapNs);
+  }
+  valve_.look_at(rt, m, now_ns_ - seen.turn.since_ns);
+  if (m->is_in_blocking_call()) {
     look_at_blocking_call(rt, p, m);
   } else {
     look_at_long_runner(rt, p, m);
@@ -186,7 +221,7 @@ void Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
   Need need = what_waits_for(rt, p);
   if (need == Need::none) return;
   std::uint32_t call = m->blocking_calls.load(base::relaxed);
-  if (std::exchange(p->seen.blocking_call, call) != call) {
+  if (std::exchange(p->seen.turn.blocking_call, call) != call) {
     look_again_in(kBlockingCallGapNs);
   } else {
     take(rt, p, m, Because::blocked, need);
@@ -194,106 +229,144 @@ void Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
 }
 
 void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
-  P::Seen& seen = p->seen;
-  std::int64_t turn_ns = now_ns_ - seen.since_ns;
   Need need = what_waits_for(rt, p);
   if (need == Need::none) return;
-  if (turn_ns < kLeastTurnNs) return look_again_in(kLeastTurnNs - turn_ns);
+  P::Seen::Turn& turn = p->seen.turn;
+  std::int64_t passed = now_ns_ - turn.since_ns;
+  if (passed < kTurnBeforeUrgentNs) return look_again_in(kTurnBeforeUrgentNs - passed);
 
   // Asleep, or busy? Its clock tells, read twice.
   pid_t thread = m->tid.load(base::relaxed);
-  std::int64_t used = base::cpu_ns_of(thread);
-  std::int64_t passed = now_ns_ - seen.cpu_at_ns;
-  if (seen.cpu_ns < 0 || passed >= kBlockedNs) {
-    bool used_little = seen.cpu_ns >= 0 && used - seen.cpu_ns < passed / 8;
-    seen.cpu_ns = used;
-    seen.cpu_at_ns = now_ns_;
+  std::int64_t clock = base::cpu_ns_of(thread);
+  std::int64_t since_look = now_ns_ - turn.looked_ns;
+  if (turn.looked_ns == 0 || since_look >= kBlockedNs) {
+    bool used_little = turn.looked_ns != 0 && clock - turn.looked_cpu_ns < since_look / 8;
+    turn.looked_cpu_ns = clock;
+    turn.looked_ns = now_ns_;
     if (used_little && base::is_asleep_in_kernel(thread))
       return take(rt, p, m, Because::blocked, need);
   }
+
+  if (!turn.stretch.has_begun()) turn.stretch.length_ns(thread, clock);
   std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
-  if (need == Need::woken) slice_ns = std::min(slice_ns, kTurnBeforeWokenNs);
-  bool over = need == Need::urgent || turn_ns >= slice_ns;
+  std::int64_t own_ns = need == Need::urgent  ? kTurnBeforeUrgentNs
+                        : need == Need::woken ? std::min(slice_ns, kTurnBeforeWokenNs)
+                                              : slice_ns;
+  std::int64_t most_ns =
+      need == Need::others ? std::max(2 * slice_ns, kLongestTurnNs) : kLongestTurnNs;
+  std::int64_t used = clock - turn.cpu_ns;
   bool can_be_stopped = rt.options.preempt && rt.preemption.works();
-  if (over && can_be_stopped) return take(rt, p, m, Because::ran_long, need);
-  look_again_in(over ? kUsualGapNs : std::min(slice_ns - turn_ns, kUsualGapNs));
+  if (can_be_stopped && used >= own_ns) return take(rt, p, m, Because::ran_long, need);
+  if (can_be_stopped && passed >= most_ns) return take(rt, p, m, Because::was_descheduled, need);
+  look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
+}
+
+// Goroutines that wake each other, one after the other, are one turn; and the P comes to look at what waits elsewhere once in
+// 61 turns. If that takes long the holder is asked to do both at its next step. A wish that gets lost between the
+// holder's own changes of the same counters is repeated at the next look.
+void Sysmon::ask_for_turns_of_others(Runtime& rt, P* p) {
+  P::Seen& seen = p->seen;
+  std::uint64_t ticks = p->counters.ticks.read(), looks = p->counters.looks.read();
+  if (std::exchange(seen.ticks, ticks) != ticks) seen.ticks_since_ns = now_ns_;
+  if (std::exchange(seen.looks, looks) != looks) seen.looks_since_ns = now_ns_;
+  bool others_wait = !p->queue.looks_empty() || !rt.global.empty() || p->has_out_of_sight();
+  if (!others_wait) return;
+  if (now_ns_ - seen.ticks_since_ns >= P::kLongestChainNs) p->end_chain();
+  if (now_ns_ - seen.looks_since_ns >= P::kLongestChainNs) p->ticks_to_look = 0;
+  look_again_in(P::kLongestChainNs);
 }
 
 Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
+  // What the holder has set aside for itself nobody else finds, idle or not.
+  bool out_of_sight = p->has_out_of_sight();
   Search::View view = rt.search.view();
-  if (view.searching != 0 || view.idle != 0) return Need::none;  // those find what there is
+  if (!out_of_sight && (view.searching != 0 || view.idle != 0)) return Need::none;
   if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
-  if (is_woken(p->queue.next.peek())) return Need::woken;
+  if (is_woken(p->queue.next.peek()) || is_woken(p->inbox.glance())) return Need::woken;
   // Also behind some that have not begun: each of those may run long.
   for (std::uint64_t others = 0; others < kLooksIntoRing; ++others) {
     G* g = p->queue.glance(others);
     if (g == nullptr) break;
     if (is_woken(g)) return Need::woken;
   }
-  return work_is_visible(rt) ? Need::others : Need::none;
+  return out_of_sight || work_is_visible(rt) ? Need::others : Need::none;
+}
+
+void Sysmon::retry_later(P* p, std::int64_t longest_gap_ns) {
+  std::int64_t& gap = p->seen.turn.retry_gap_ns;
+  gap = gap == 0 ? kRetryGapNs : std::min(2 * gap, longest_gap_ns);
+  look_again_in(gap);
+}
+
+// Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
+Heir Sysmon::choose_heir(Runtime& rt, P* p, Because because, Need need) {
+  bool for_others = because == Because::ran_long && need == Need::others;
+  bool too_many =
+      rt.preempted.load(base::relaxed) + rt.without_p.computing() >= rt.options.max_preempted;
+  // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
+  bool only_stopped_wait =
+      p->queue.looks_empty() && !p->has_out_of_sight() && rt.global.size() == rt.global.held();
+  if (for_others && (too_many || only_stopped_wait)) {
+    Heir heir = choose_stopped(rt);
+    if (!heir.is_nobody() || too_many) return heir;
+  }
+  Heir heir = choose_sleeping_thread(rt);
+  if (!heir.is_nobody()) return heir;
+  std::size_t waiting = p->queue.size() + rt.global.size();
+  rt.threads.start_spares(waiting,
+                          because == Because::blocked ? Threads::kMostSpares : kMostSparesForLoops);
+  // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
+  // and all who hold Ps wait for.
+  return choose_stopped(rt);
+}
+
+// Whether the thread, which has used up its slice, computes on for sure, so that it is stopped as its P is taken. One that was
+// stopped before and has computed ever since need not prove it.
+bool Sysmon::computes_on(P* p, M* m) {
+  if (valve_.is_open()) return false;
+  pid_t thread = m->tid.load(base::relaxed);
+  bool went_on_after_stop = m->stopped_before_turn == p->turns();
+  return (went_on_after_stop ||
+          p->seen.turn.stretch.length_ns(thread, base::cpu_ns_of(thread)) >= kLongStretchNs) &&
+         !base::is_asleep_in_kernel(thread);
 }
 
 void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
-  something_happened_ = true;
-  bool is_hog = because == Because::ran_long;
-  // Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
-  // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
-  G* instead = nullptr;
-  M* next = nullptr;
-  bool too_many = rt.preempted.load(base::relaxed) >= rt.options.max_preempted;
-  bool only_held_wait = p->queue.looks_empty() && rt.global.size() == rt.global.held();
-  if (is_hog && need == Need::others && (too_many || only_held_wait))
-    instead = rt.global.pop_held();
-  if (instead == nullptr) {
-    if (is_hog && too_many && need == Need::others) return look_again_in(kUsualGapNs);
-    std::lock_guard hold(rt.idle.lock());
-    next = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
-  }
-  if (instead == nullptr && next == nullptr) {
-    std::size_t waiting = p->queue.size() + rt.global.size();
-    std::size_t most = is_hog ? kMostSparesForLoops : Threads::kMostSpares;
-    rt.threads.start_spares(waiting, most);
-    // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
-    // and all who hold Ps wait for.
-    instead = rt.global.pop_held();
-    if (instead == nullptr) return look_again_in(kRetryGapNs);
-  }
-
+  if (m->grip.is_inside()) return retry_later(p, kUsualGapNs);
+  bool ran_long = because == Because::ran_long;
+  bool is_stopped = ran_long && computes_on(p, m);
+  // Those that run on without a P compete with the others for the CPUs: not too many at a time.
+  bool runs_on = because != Because::blocked && !is_stopped;
+  if (runs_on && rt.without_p.computing() >= static_cast<int>(rt.ps.count()))
+    return retry_later(p, kUsualGapNs);
+  Heir heir = choose_heir(rt, p, because, need);
+  if (heir.is_nobody()) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p)) {
-    if (instead != nullptr) {
-      rt.global.push_held(instead);
-    } else {
-      std::lock_guard hold(rt.idle.lock());
-      if (rt.world.ending()) {
-        next->handed = nullptr;
-        sched::wake(rt, next);
-      } else {
-        rt.idle.push_locked(next);
-      }
-    }
-    // `next` may have seen work and gone to sleep all the same, as it was about to be handed a P.
-    look_again_for_others(rt);
-    return look_again_in(kRetryGapNs);
+    put_back(rt, heir);
+    return retry_later(p, kUsualGapNs);
   }
 
   // The P is ours. Whoever gets it may block at once.
+  something_happened_ = true;
   look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
+  std::int64_t used = base::cpu_ns_of(m->tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
   rt.away.fetch_add(1, base::seq_cst);
-  rt.without_p.note(m, now_ns_);
+  rt.without_p.note(m, now_ns_,
+                    because == Because::blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
+                    p->seen.turn.stretch);
   p->end_hold(now_ns_);
   p->counters.handed_off.increment();
-  if (is_hog) p->counters.preempted.increment();
-  if (m->is_in_blocking_call()) rt.long_calls.note_taken();
-  if (need == Need::urgent) p->ticks_to_global = 0;  // look there first
-  p->seen = P::Seen{};
-  if (instead != nullptr) {
-    next = hand_p_to_thread_of(rt, p, instead);
-    if (next == nullptr) return;  // the runtime ends
-  } else {
-    next->handed = p;
-    next->handed_searching = false;
+  if (because != Because::blocked) p->counters.preempted.increment();
+  if (ran_long) {
+    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
   }
-  if (is_hog) {
+  if (m->is_in_blocking_call()) rt.long_calls.note_taken();
+  if (need == Need::urgent) p->ticks_to_look = 0;  // look there first
+  p->seen = P::Seen{};
+
+  M* next = hand_over(rt, p, heir);
+  if (next == nullptr) return;  // the runtime ends
+  if (is_stopped) {
     m->successor.store(next, base::release);
     rt.preemption.stop(m);
     look_again_in(Preemption::kStopsWithinNs);
@@ -305,9 +378,15 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
 void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
   if (!take_from(m, p)) return;
   rt.away.fetch_add(1, base::seq_cst);
-  rt.without_p.note(m, now_ns_);
+  rt.without_p.note(m, now_ns_, WithoutP::Computes::no);
   p->seen = P::Seen{};
   let_go(rt, p);  // the world may go on again already
+}
+
+// A P is idle although goroutines wait: there was no thread for it. Perhaps there is one now.
+void Sysmon::look_at_idle_ps(Runtime& rt) {
+  Search::View view = rt.search.view();
+  if (view.idle != 0 && view.searching == 0 && work_is_visible(rt)) wake_searcher(rt, nullptr);
 }
 
 // A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted

@@ -3,14 +3,29 @@
 // It looks at each P that is held, 20 microseconds after a call that may block, every 10 milliseconds when nothing happens:
 //   in blocking() since the last look, and others wait      the P is taken ([grip]) and handed to a sleeping thread
 //   the same goroutine, its thread asleep in the kernel     the same: a library blocks without saying so
-//   the same goroutine, its thread uses the CPU             the same once its slice is over; much earlier when a timer is
-//                                                           due or a goroutine was woken and no P is free for it
-// An M whose P was taken runs on without one; without_p.h looks after it.
-// Nothing waits: nothing is taken. A P is idle and nothing has run for a while: sysmon sleeps until somebody begins with
-// a P.
+//   the same goroutine, its thread has used up its slice    the same; the slice is much shorter when a timer is due or a
+//                                                           goroutine was woken and no P is free for it
+//   the same goroutine, its thread waits for a CPU          the same, but late: the goroutine has done nothing wrong
+//   goroutines that wake each other, one after the other    the P is asked to let others have a turn
+// An M whose P was taken runs on without one; without_p.h looks after it, and stops it if it computes on.
+// Nothing waits: nothing is taken.
+//
+// Protocol  [sysmon-sleep]  It sleeps, without end, while a P is idle, no goroutine waits in a queue or an inbox and every
+//                           timer is watched over. Nothing of this can change unless somebody takes the idle P first.
+//
+//   sysmon:   asleep = true;  heavy_fence();  look at the idle Ps, the queues and the watch;  all still so? -> sleep
+//   taker:    takes a P off the idle list (the count of idle Ps changes);  reads asleep; true -> wakes sysmon
+//
+// Takers    begin_with(), for whoever begins to hold a P; World::start(), after the Ps that were idle have been counted
+//           anew; do_without_thread(), when a P stays idle although goroutines wait.
+// No loss   Taker and sysmon each write, then read what the other wrote, with a full fence between. So either the taker
+//           sees that sysmon sleeps, or sysmon sees that the P is gone.
+// Holders   A P that is held by a goroutine which blocks its thread does not keep sysmon awake: whoever waits gets the
+//           idle one.
+// Proof     tests/model/sysmon_model.cc
 //
 // Sysmon never allocates and never takes a lock that is held while somebody allocates: a preempted thread may hold
-// the allocator's lock, and sysmon is who lets it go on.
+// the allocator's lock, and sysmon is who lets it go on. What to do if somebody else waits for such a lock: valve.h.
 #pragma once
 
 #include <pthread.h>
@@ -22,6 +37,8 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "sched/m.h"
+#include "sched/taking.h"
+#include "sched/valve.h"
 
 namespace magpie::sched {
 
@@ -33,14 +50,14 @@ class Sysmon {
   void start(Runtime& rt);
   void stop();
 
-  // After a P was taken from the idle list, or the world is to stop.
+  // [sysmon-sleep] the taker's part.
   void wake_if_asleep() {
     // seq_cst: after the change of the word that counts idle Ps; with fall_asleep(), which looks at it after a fence
     if (asleep_.load(base::seq_cst)) [[unlikely]]
-      wake();
+      hurry();
   }
 
-  // Somebody waits for the world to stop.
+  // Somebody waits for the world to stop, or it ends.
   void hurry() { event_.set(); }
 
   // A timer is due, or a goroutine was woken, and all Ps are held: sysmon is to find it one soon.
@@ -50,27 +67,37 @@ class Sysmon {
   }
 
   int helpers() const { return running_ ? 1 : 0; }
+  const Valve& valve() const { return valve_; }
 
  private:
   static constexpr std::int64_t kSoonNs = 500'000;
   // What waits for a P: nothing; goroutines that have not begun, or have run long; one that was woken and is in a
   // queue; one that was woken while no P was free, or a timer.
   enum class Need { none, others, woken, urgent };
-  enum class Because { blocked, ran_long };
+  // Its thread sleeps; or has used up its slice; or waits for a CPU.
+  enum class Because { blocked, ran_long, was_descheduled };
 
   void watch(Runtime& rt);
+  void look_around(Runtime& rt);
   void sleep_until_next_look(Runtime& rt);
   bool fall_asleep(Runtime& rt);
-  void wake();
+  void wait_for_the_end(Runtime& rt);
 
   void look_at(Runtime& rt, P* p);
   void look_at_blocking_call(Runtime& rt, P* p, M* m);
   void look_at_long_runner(Runtime& rt, P* p, M* m);
+  void ask_for_turns_of_others(Runtime& rt, P* p);
+  void look_at_idle_ps(Runtime& rt);
+  void look_at_those_without_thread(Runtime& rt);
   void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
+  // It was inside, or there was no thread: soon, then twice as late each time.
+  void retry_later(P* p, std::int64_t longest_gap_ns);
+
   Need what_waits_for(Runtime& rt, P* p) const;
+  Heir choose_heir(Runtime& rt, P* p, Because because, Need need);
+  bool computes_on(P* p, M* m);
   void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
-  void look_at_those_without_thread(Runtime& rt);
 
   // sysmon only
   std::int64_t now_ns_ = 0;
@@ -80,11 +107,12 @@ class Sysmon {
   std::int64_t network_look_ns_ = 0;  // when the network wants one; kNever: somebody looks after it
   std::uint64_t turns_seen_ = 0;
   std::int64_t cpu_of_holders_seen_ns_ = 0;
+  Valve valve_;
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
-  base::Atomic<bool> asleep_{false};  // atomic: seq_cst, see wake_if_asleep()
+  base::Atomic<bool> asleep_{false};  // atomic [sysmon-sleep]: sysmon writes, takers read
   base::Event event_;
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
 };

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu_slices.h"
+#include "base/futex.h"
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/current.h"
@@ -33,6 +34,7 @@ constexpr std::int64_t kMakersSliceNs = 100'000;  // somebody waits for it
 void begin_m(M* m) {
   m->exceptions = context::thread_exception_state();
   m->tid.store(gettid(), base::relaxed);
+  base::note_own_sleeps_in(&m->in_own_sleep);
   set_current_m(m);
   open_signal_stack(m);
 }
@@ -67,6 +69,7 @@ void end_m(M* m) {
   if (m->timer_slack_before_ns != 0) {
     prctl(PR_SET_TIMERSLACK, std::exchange(m->timer_slack_before_ns, 0));
   }
+  base::note_own_sleeps_in(nullptr);
   set_current_m(nullptr);
 }
 
@@ -312,21 +315,10 @@ void Threads::complain(const char* why) {
   base::warn("no new thread for an idle processor: %s; going on with %d", why, count());
 }
 
-// The maker is gone, so nobody makes more. The oldest is the caller.
+// The maker is gone, so nobody makes more. The oldest is the caller. Sysmon says so if it takes long.
 void Threads::join_all() {
-  constexpr time_t kPatienceSeconds = 2;
   for_each([&](M* m) {
-    if (m->older == nullptr || m->never_ran) return;
-    timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += kPatienceSeconds;
-    if (pthread_timedjoin_np(m->thread, nullptr, &until) == 0) return;
-    base::warn(
-        "main has returned; run() waits for a goroutine that runs without calling the runtime, or "
-        "is in "
-        "blocking(), on thread %d",
-        static_cast<int>(m->tid.load(base::relaxed)));
-    pthread_join(m->thread, nullptr);
+    if (m->older != nullptr && !m->never_ran) pthread_join(m->thread, nullptr);
   });
 }
 

@@ -18,18 +18,6 @@ using timer::TimerSet;
 constexpr std::size_t kTimersAtOnce = 64;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
-// The first that a timer wakes overtakes goroutines that have not begun, and may run for long; but not twice in a row.
-// Those that were woken before it keep their place.
-bool may_run_at_once(P* p) {
-  if (p->queue.is_empty()) return true;
-  G* oldest = p->queue.oldest();
-  if (oldest == nullptr || oldest->state.load(base::relaxed) != GState::fresh) return false;
-  std::uint64_t turns = p->counters.ticks.read();
-  if (turns < p->overtake_from_tick) return false;
-  p->overtake_from_tick = turns + 2;
-  return true;
-}
-
 // The frames that a parked goroutine returns through first.
 void prefetch_stack(const G* g) {
   constexpr std::size_t kLines = 8;
@@ -104,25 +92,16 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
     base::prefetch_to_write(g);
     woken[woken_count++] = g;
   }
-  bool first_runs_now = may_run_at_once(m->p);
-  G* first = nullptr;
-  bool more = false;
   for (std::size_t i = 0; i < woken_count; ++i) {
-    G* g = woken[i];
-    prefetch_stack(g);
-    g->move(GState::waiting, GState::runnable);
-    if (first == nullptr && first_runs_now) {
-      first = g;
-    } else {
-      put_last(rt, m, g);
-      more = true;
-    }
+    prefetch_stack(woken[i]);
+    woken[i]->move(GState::waiting, GState::runnable);
   }
   m->p->counters.timers_fired.add(count);
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
-  // The first is run at once by the caller; nobody has to be woken for it.
-  if (more) wake_searcher(rt, m);
-  return first;
+  // If there is nothing else the first is run at once by the caller; nobody has to be woken for it.
+  std::size_t first = woken_count != 0 && m->p->is_empty() ? 1 : 0;
+  if (woken_count > first) put_in_inbox(rt, m, {woken + first, woken_count - first});
+  return first != 0 ? woken[0] : nullptr;
 }
 
 // More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
+#include "sched/queues.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
@@ -56,15 +57,31 @@ void wake(Runtime& rt, M* m) {
   if (polls) rt.network.interrupt();
 }
 
+namespace {
+
+// One that brings its own thread. Null: there is none.
+G* take_bound(Runtime& rt) {
+  for (;;) {
+    G* g = rt.global.take_bound();
+    if (g == nullptr || admit(nullptr, g)) return g;
+  }
+}
+
+}  // namespace
+
 void do_without_thread(Runtime& rt, P* p, Searching searching) {
   move_queue_to_global(rt, p);  // what is in its queue must not wait for a thread
+  G* bound = rt.world.stopping() ? nullptr : take_bound(rt);
+  M* its = bound == nullptr ? nullptr : hand_p_to_thread_of(rt, p, bound);
   {
     std::lock_guard hold(rt.idle.lock());
     if (searching == Searching::yes) rt.search.stop();
-    rt.world.take_back_locked(rt, p);
+    if (its == nullptr) rt.world.take_back_locked(rt, p);
   }
-  // Those who are awake look before they sleep.
-  if (rt.idle.sleeping_threads() != 0) look_again_for_others(rt);
+  if (its != nullptr) wake(rt, its);
+  // Those who are awake look before they sleep. If all of them compute, sysmon tries again.
+  if (its != nullptr || rt.idle.sleeping_threads() != 0) look_again_for_others(rt);
+  rt.sysmon.wake_if_asleep();
 }
 
 namespace {
@@ -110,9 +127,10 @@ bool go_on_as_handed(Runtime& rt, M* m) {
 }
 
 void move_queue_to_global(Runtime& rt, P* p) {
-  G* all[RunQueue::kSlots + 1];
+  G* all[RunQueue::kSlots + Inbox::kPlaces + 1];
   std::size_t count = 0;
   if (G* g = p->queue.next.take()) all[count++] = g;
+  while (G* g = p->inbox.take()) all[count++] = g;
   while (G* g = p->queue.pop()) all[count++] = g;
   rt.global.push_front({all, count});
 }

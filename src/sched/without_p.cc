@@ -15,12 +15,16 @@ namespace {
 // How soon, and how seldom, to look again at one that runs without a P.
 constexpr std::int64_t kFirstAwayGapNs = 1'000'000;
 constexpr std::int64_t kLongestAwayGapNs = 5'000'000;
-constexpr std::int64_t kCpuUnknown = -1;
 
 }  // namespace
 
-void WithoutP::note(M* m, std::int64_t now_ns) {
-  m->away.cpu_ns = base::cpu_ns_of(m->tid.load(base::relaxed));
+void WithoutP::set_computes(M* m, bool computes) {
+  if (std::exchange(m->away.computes, computes) != computes) computing_ += computes ? 1 : -1;
+}
+
+void WithoutP::note(M* m, std::int64_t now_ns, Computes computes, Stretch stretch) {
+  set_computes(m, computes == Computes::yes);
+  m->away.stretch = stretch;
   m->away.looked_ns = m->away.taken_ns = now_ns;
   m->away.gap_ns = kFirstAwayGapNs;
   if (std::exchange(m->away.listed, true)) return;
@@ -32,7 +36,7 @@ void WithoutP::note_announced(std::int64_t now_ns) {
     M* next = m->next_announced;
     // before the note: what comes later is announced again
     m->announced.store(false, base::release);
-    note(m, now_ns);
+    note(m, now_ns, Computes::no);
     m = next;
   }
 }
@@ -48,6 +52,7 @@ std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {
     if (is_back || now_ns - away.taken_ns >= Preemption::kStopsWithinNs)
       wake_successor(rt, m, kAnyCpu);
     if (is_back) {
+      set_computes(m, false);
       away.listed = false;
       *link = away.next;
       continue;
@@ -62,25 +67,23 @@ std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {
 
 void WithoutP::look_at(Runtime& rt, M* m, std::int64_t now_ns) {
   M::Away& away = m->away;
+  away.looked_ns = now_ns;
   if (m->is_in_blocking_call()) {
-    away.looked_ns = now_ns;
     away.gap_ns = kLongestAwayGapNs;
-    away.cpu_ns = kCpuUnknown;
+    away.stretch = Stretch{};
+    set_computes(m, false);
     return;
   }
-  std::int64_t used = base::cpu_ns_of(m->tid.load(base::relaxed));
-  std::int64_t passed = now_ns - std::exchange(away.looked_ns, now_ns);
-  std::int64_t before = std::exchange(away.cpu_ns, used);
-  if (before == kCpuUnknown) {
-    away.gap_ns = kFirstAwayGapNs;
-    return;
-  }
-  bool used_much = used - before > passed / 8;  // it may share its CPU with many
-  if (used_much && !m->grip.is_inside() && rt.options.preempt) {
+  pid_t thread = m->tid.load(base::relaxed);
+  std::int64_t length = away.stretch.length_ns(thread, base::cpu_ns_of(thread));
+  bool may_be_stopped = !m->grip.is_inside() && rt.options.preempt && !rt.sysmon.valve().is_open();
+  set_computes(m, length > 0);
+  if (length < kLongStretchNs) {
+    // One that has begun to compute is looked at again soon.
+    away.gap_ns = length > 0 ? kFirstAwayGapNs : std::min(2 * away.gap_ns, kLongestAwayGapNs);
+  } else if (may_be_stopped && !base::is_asleep_in_kernel(thread)) {
     away.gap_ns = kFirstAwayGapNs;
     rt.preemption.stop(m);
-  } else {
-    away.gap_ns = std::min(2 * away.gap_ns, kLongestAwayGapNs);
   }
 }
 

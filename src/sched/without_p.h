@@ -1,13 +1,14 @@
 // without_p.h: Ms that run a goroutine although their P was taken, or given away for a blocking call.
 //
-// Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. One that uses the CPU instead is stopped
-// by a signal (preempt.h) and waits for its turn like everybody.
+// Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. One that computes for long without a sleep
+// (stretch.h) is stopped by a signal (preempt.h) and waits for its turn like everybody; but not while the valve is open.
 #pragma once
 
 #include <cstdint>
 
 #include "base/atomic.h"
 #include "sched/m.h"
+#include "sched/stretch.h"
 
 namespace magpie::sched {
 
@@ -26,9 +27,12 @@ class WithoutP {
 
   // ---- sysmon only
 
-  // Its P was taken.
-  void note(M* m, std::int64_t now_ns);
+  // Its P was taken, because it computes or for another reason. `stretch`: what is known of how it computes.
+  enum class Computes { no, yes };
+  void note(M* m, std::int64_t now_ns, Computes computes, Stretch stretch = {});
   bool any() const { return first_ != nullptr; }
+  // Those that compute, as far as is known, and have not been stopped yet.
+  int computing() const { return computing_; }
   // Looks at each, and forgets those that came back. Returns when to look again.
   std::int64_t look(Runtime& rt, std::int64_t now_ns);
 
@@ -36,7 +40,10 @@ class WithoutP {
   void note_announced(std::int64_t now_ns);
   void look_at(Runtime& rt, M* m, std::int64_t now_ns);
 
+  void set_computes(M* m, bool computes);
+
   M* first_ = nullptr;                   // sysmon only
+  int computing_ = 0;                    // sysmon only
   base::Atomic<M*> announced_{nullptr};  // atomic: Ms release, sysmon acquires
 };
 

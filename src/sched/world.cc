@@ -63,7 +63,7 @@ void World::start(Runtime& rt, M* self) {
     std::span<P* const> ps = rt.ps.in_use();
     for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
       if (self != nullptr && *p == self->p) continue;
-      if ((*p)->queue.is_empty()) {
+      if ((*p)->is_empty()) {
         rt.idle.push_locked(*p);
         rt.search.add_idle();
       } else {
@@ -80,6 +80,7 @@ void World::start(Runtime& rt, M* self) {
   }
   // The global queue may hold what was moved there; one searcher starts the chain.
   wake_searcher(rt, self);
+  rt.sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that it relied on may be gone
 }
 
 void World::end(Runtime& rt) {
@@ -91,10 +92,11 @@ void World::end(Runtime& rt) {
   }
   rt.threads.for_each([](M* m) {
     if (!m->waits_in_place) return;
-    m->waits_in_place = false;
+    m->waits_in_place = false;  // [in-place]
     m->handed = nullptr;
     m->wake_up.set();
   });
+  rt.sysmon.hurry();  // it says so if somebody does not come
 }
 
 }  // namespace magpie::sched

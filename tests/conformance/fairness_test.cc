@@ -125,5 +125,64 @@ TEST_P(Fairness, WhoComesBackFromABlockingCallDoesNotWaitForSlicesToEnd) {
   });
 }
 
+// The holder of a P sets some goroutines of its ring aside, and others do not see them.
+TEST_P(Fairness, GoroutinesBehindALoopRunAlthoughAnotherPIsIdle) {
+  for (int place : {1, 3, 8}) {
+    run(Options{.procs = procs()}, [place] {
+      constexpr int kOthers = 200;
+      std::atomic<int> ran{0};
+      WaitGroup all;
+      for (int i = 0; i <= kOthers; ++i) {
+        all.go([&ran, loops = i == place] {
+          while (loops && ran.load(std::memory_order_relaxed) < kOthers) let_signals_in();
+          ++ran;
+        });
+      }
+      all.wait();
+    });
+  }
+}
+
+// Two pairs, each of which wakes each other; one does a thousand times as much in each step.
+TEST(Fairness, PairsThatWakeEachOtherGetTimeNotTurns) {
+  run(Options{.procs = 1}, [] {
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> heavy{0}, light{0};
+    WaitGroup all;
+    auto play = [&](std::uint64_t work, std::atomic<std::uint64_t>& done) {
+      auto compute = [work, &done] {
+        for (std::uint64_t i = 0; i < work; ++i) asm volatile("");
+        done += work;
+      };
+      Chan<void> there, back;
+      all.go([=, &stop] {
+        while (!stop) {
+          compute();
+          there.send();
+          if (!back.recv()) break;
+        }
+        there.close();
+      });
+      all.go([=, &stop] {
+        while (there.recv() && !stop) {
+          compute();
+          back.send();
+        }
+        back.close();
+      });
+    };
+    play(1'000'000, heavy);
+    play(1'000, light);
+    constexpr std::uint64_t kEnough = 400'000'000;
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      return heavy.load() > kEnough;
+    }));
+    EXPECT_LT(heavy.load(), 10 * light.load());
+    stop = true;
+    all.wait();
+  });
+}
+
 }  // namespace
 }  // namespace magpie

@@ -1,0 +1,53 @@
+// inbox.h: goroutines that a P took from elsewhere while it has work of its own.
+//
+// They come from the global queue, from the network and from timers. In the ring they would stand behind up to 255 others, and
+// the first burst could spill them to the end of a line that they have just left. Here every second turn of the P is theirs
+// (find_work.cc), and nobody goes back.
+// Only the holder of the P puts in and takes out, and thieves do not see it: so it is small, and used only while no P
+// is idle. Sysmon looks in, from any time: it takes the P from a goroutine that runs long while others wait here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace magpie::sched {
+
+struct G;
+
+class Inbox {
+ public:
+  static constexpr std::uint32_t kPlaces = 32;
+
+  // ---- the holder
+  std::uint32_t room() const { return kPlaces - size(); }
+  // Only while there is room.
+  void put(G* g) {
+    place(end_).store(g,
+                      base::relaxed);  // relaxed, all of them: sysmon takes what it sees for a hint
+    end_ = end_ + 1;
+  }
+  // The one that came first, or null.
+  G* take() {
+    if (is_empty()) return nullptr;
+    G* g = place(first_).load(base::relaxed);
+    first_ = first_ + 1;
+    return g;
+  }
+
+  // ---- anyone
+  std::uint32_t size() const { return end_ - first_; }
+  bool is_empty() const { return size() == 0; }
+  // The one that came first, or null; it may be gone by now.
+  G* glance() const { return is_empty() ? nullptr : place(first_).load(base::relaxed); }
+
+ private:
+  base::Atomic<G*>& place(std::uint32_t at) { return places_[at % kPlaces]; }
+  const base::Atomic<G*>& place(std::uint32_t at) const { return places_[at % kPlaces]; }
+
+  base::Relaxed<std::uint32_t> first_ = 0, end_ = 0;  // [first_, end_) are in it; the holder writes
+  base::Atomic<G*> places_[kPlaces]{};                // atomic: relaxed, the holder writes
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,38 @@
+// stretch.h: has a thread computed for a while without sleeping in the kernel?
+//
+// Only such a thread is stopped by a signal. A signal makes calls fail with EINTR in which the thread sleeps, or is about to:
+// one that computes for a millisecond and then waits in poll() is better left alone, although its P is taken from it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/other_thread.h"
+
+namespace magpie::sched {
+
+// A thread that has computed for so long without a sleep goes on computing, most likely.
+inline constexpr std::int64_t kLongStretchNs = 1'500'000;
+
+// Sysmon only.
+class Stretch {
+ public:
+  bool has_begun() const { return began_at_ns_ >= 0; }
+
+  // CPU time that the thread, which has used `used_ns` by now, has computed since the first look without a sleep between.
+  std::int64_t length_ns(pid_t thread, std::int64_t used_ns) {
+    std::int64_t sleeps = base::sleeps_of(thread);
+    if (!has_begun() || sleeps != sleeps_) {
+      began_at_ns_ = used_ns;
+      sleeps_ = sleeps;
+    }
+    return used_ns - began_at_ns_;
+  }
+
+ private:
+  std::int64_t began_at_ns_ = -1;  // of the thread's CPU time; -1: no look yet
+  std::int64_t sleeps_ = 0;
+};
+
+}  // namespace magpie::sched

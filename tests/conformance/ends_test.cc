@@ -1,0 +1,114 @@
+// ends_test.cc: run() returns, whatever goroutines do at that moment, and leaves nothing locked.
+
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "support/let_signals_in.h"
+#include "support/rt_test.h"
+#include "support/test_length.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::let_signals_in;
+using support::spin_until;
+
+// Computes outside the runtime for about as long as main needs to return.
+void compute(std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) let_signals_in();
+}
+
+// A goroutine with a ThreadLock computes, and then waits, again and again. Main returns at any time.
+template <class Wait, class Main>
+void end_while_bound_goroutine_waits(Wait wait, Main main) {
+  run(Options{.procs = 2}, [&] {
+    go([wait] {
+      ThreadLock lock;
+      for (;;) {
+        compute(200us);
+        wait();
+      }
+    });
+    main();
+  });
+}
+
+constexpr int kRounds = 60;
+
+TEST(Ends, AGoroutineWithAThreadLockThatSleepsReleasesItsTimers) {
+  for (int i = 0; i < kRounds; ++i)
+    end_while_bound_goroutine_waits([] { sleep_for(1us); }, [] { sleep_for(2ms); });
+}
+
+TEST(Ends, AGoroutineWithAThreadLockThatReceivesReleasesItsChannel) {
+  for (int i = 0; i < kRounds; ++i) {
+    Chan<int> channel;
+    end_while_bound_goroutine_waits([channel] { (void)channel.recv(); },
+                                    [channel] {
+                                      for (int k = 0; k < 4; ++k) channel.send(k);
+                                    });
+    EXPECT_FALSE(channel.try_send(1));  // would block for ever if the lock were left held
+  }
+}
+
+TEST(Ends, AGoroutineWithAThreadLockInASelectReleasesItsChannels) {
+  for (int i = 0; i < kRounds; ++i) {
+    Chan<int> one, other;
+    end_while_bound_goroutine_waits(
+        [one, other] {
+          select(on_recv(one, [](auto) {}), on_recv(other, [](auto) {}), on_timeout(1h, [] {}));
+        },
+        [one] {
+          for (int k = 0; k < 4; ++k) one.send(k);
+        });
+    EXPECT_FALSE(one.try_send(1));
+    EXPECT_FALSE(other.try_send(1));
+  }
+}
+
+TEST(Ends, AGoroutineWithAThreadLockThatNeverWaitedIsLeftBehind) {
+  for (int i = 0; i < 5; ++i) {
+    std::atomic<bool> begun{false}, over{false};
+    run(Options{.procs = 2}, [&] {
+      go([&] {
+        ThreadLock lock;
+        begun = true;
+        while (!over) std::this_thread::sleep_for(1ms);
+        yield();
+      });
+      while (!begun) yield();
+      over = true;
+    });
+  }
+}
+
+TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
+  for (int i = 0; i < kRounds; ++i) {
+    static std::atomic<bool> over{false};
+    over = false;
+    run(Options{.procs = 2, .time_slice = 200us}, [] {
+      std::atomic<int> running{0};
+      // More loops than Ps, which enter the runtime now and then; main has its turns in between.
+      for (int k = 0; k < 6; ++k) {
+        go([&running] {
+          ++running;
+          while (!over) {
+            compute(300us);
+            yield();
+          }
+        });
+      }
+      for (int k = 0; k < 4; ++k) sleep_for(500us);
+      over = true;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace magpie
