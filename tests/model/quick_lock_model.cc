@@ -7,7 +7,9 @@
 // Mutant MUTANT_NO_FENCE          unlocker and sleeper miss each other
 // Mutant MUTANT_RELAXED_RELEASE   the next holder does not see what was written
 // Mutant MUTANT_BLIND_EXCHANGE    two hold it
-// Mutant MUTANT_AWAKE_EARLY       a woken sleeper does not count while it tries: nobody wakes the next
+// Mutant MUTANT_SLEEP_WHILE_HELD  a call was answered before the sleep, and the next holder sees none
+// Mutant MUTANT_NO_CALL_FOR_NEXT  who got the lock leaves the others asleep
+// Mutant MUTANT_NO_SECOND_CALL    who was woken in vain sleeps again without a call
 #include "model_run.h"
 
 #include "base/quick_lock.h"
@@ -26,11 +28,12 @@ struct Holders : model::Scenario<threads> {
 
   void before() override { written(RL_INFO) = 0; }
 
-  // Sleeps if the lock is held.
+  // Sleeps if the call stands.
   void futex_wait() {
     kernel.lock(RL_INFO);
-    if (words.held().load(std::memory_order_relaxed) == QuickLockWords::kHeld)
-      sleeping.wait(kernel, RL_INFO);
+    bool stands = words.call().load(std::memory_order_relaxed) == QuickLockWords::kWanted;
+    if (chosen<"MUTANT_SLEEP_WHILE_HELD">()) stands = !words.looks_free();
+    if (stands) sleeping.wait(kernel, RL_INFO);
     kernel.unlock(RL_INFO);
   }
   void futex_wake() {
@@ -41,19 +44,20 @@ struct Holders : model::Scenario<threads> {
 
   void lock() {
     if (words.try_lock()) return;
-    words.announce_sleeper();
-    bool awake_early = chosen<"MUTANT_AWAKE_EARLY">();
-    while (!words.try_lock()) {
+    bool first = true;
+    do {
+      if (first || !chosen<"MUTANT_NO_SECOND_CALL">()) words.call_for_it();
+      first = false;
+      if (words.try_lock()) break;
       futex_wait();
-      if (awake_early) words.is_awake();
-    }
-    if (!awake_early) words.is_awake();
+    } while (!words.try_lock());
+    if (!chosen<"MUTANT_NO_CALL_FOR_NEXT">()) words.call_for_next();
   }
 
   void thread(unsigned) override {
     lock();
     written(RL_INFO) = written(RL_INFO) + 1;
-    if (words.unlock()) futex_wake();
+    if (words.unlock() && words.answer()) futex_wake();
   }
 
   void after() override { RL_ASSERT(written(RL_INFO) == threads); }
