@@ -2,8 +2,9 @@
 //
 // Protocol  [quick-lock]
 //   unlock:   held = 0;   light_fence();   read call; WANTED, and exchanged for NONE -> wake one
-//   sleeper:  until it has the lock:  call = WANTED;  heavy_fence();  try_lock();  else sleep in the
-//                                     kernel while call == WANTED, and try a little once awake
+//   sleeper:  until it has the lock:  unless call is WANTED: call = WANTED;  heavy_fence()
+//                                     try_lock();  else sleep in the kernel while call == WANTED,
+//                                     and try a little once awake
 //             with the lock:          call = WANTED, for the next that sleeps, if any does
 //
 // Goal      base::Lock pays two locked instructions for an uncontended pair, this one pays one. It is for locks that
@@ -13,7 +14,9 @@
 //           what the other wrote, with a full fence between (base/fence.h). So either the sleeper gets
 //           the lock, or the holder's unlock comes later and sees WANTED, unless another unlocker has
 //           exchanged it, who then wakes one. The kernel compares `call` again before it lets the
-//           sleeper sleep, so a wake-up that comes before the sleep is not missed either.
+//           sleeper sleep, so a wake-up that comes before the sleep is not missed either. Behind
+//           another thread's call a sleeper needs no fence: that thread has one between its call and
+//           its own try, or holds the lock and unlocks it after the call.
 // One call  With more threads than CPUs it may take milliseconds until a woken sleeper runs. Whoever
 //           unlocks meanwhile, perhaps ten thousand times, finds NONE and does not call the kernel.
 // Lifetime  unlock() reads `call` after the lock is free, when the last user may already have gone. The memory
@@ -53,11 +56,15 @@ class QuickLockWords {
 
   // Before the last try and each sleep.
   void call_for_it() {
+    if (is_called()) return;
     call_.store(kWanted, relaxed);  // relaxed: the fence orders it
     heavy_fence();                  // [quick-lock] other side: unlock()
   }
   // By one that slept, with the lock: its own unlock wakes the next. In vain if none sleeps, once.
   void call_for_next() { call_.store(kWanted, relaxed); }  // relaxed: the same thread reads it
+
+  // Whether a call stands that nobody has answered. Relaxed: only a hint, the kernel looks again.
+  bool is_called() const { return call_.load(relaxed) == kWanted; }
 
   static constexpr std::uint32_t kNone = 0, kWanted = 1;
   const Atomic<std::uint32_t>& call() const { return call_; }
@@ -92,12 +99,18 @@ class QuickLock {
   static constexpr int kLongestGap = 64;
   static constexpr int kLongGaps = 4;
 
+  // A call that still stands at the second look says that nobody has unlocked since: the holder has
+  // lost its CPU. Then the time is better left to it. False: sleep.
   bool spin_for_it() {
     int long_gaps = 0;
+    bool was_called = false;
     for (int gap = kFirstGap; long_gaps < kLongGaps; gap = gap < kLongestGap ? 2 * gap : gap) {
       for (int i = 0; i < gap; ++i) cpu_relax();
       if (words_.looks_free() && words_.try_lock()) return true;
       if (gap == kLongestGap) ++long_gaps;
+      bool called = words_.is_called();
+      if (called && was_called) return false;
+      was_called = called;
     }
     return false;
   }
@@ -108,7 +121,7 @@ class QuickLock {
       words_.call_for_it();
       if (words_.try_lock()) break;
       futex_wait(words_.call(), QuickLockWords::kWanted);
-    } while (!spin_for_it());
+    } while (!words_.try_lock() && !spin_for_it());
     words_.call_for_next();
   }
 

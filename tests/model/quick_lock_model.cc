@@ -1,7 +1,8 @@
 // Model of [quick-lock]: who unlocks and who goes to sleep.
 //
 // Checked   One holder at a time, who sees what the one before wrote; nobody sleeps for ever.
-// Bounds    Two threads: every interleaving. Three: at most three preemptions, and random executions.
+// Bounds    Two threads: every interleaving; twice each: at most five preemptions. Three: at most
+//           three, and random executions. Four, twice each: random executions.
 // Stands in The kernel's futex: compare and sleep are one step under its own lock.
 //
 // Mutant MUTANT_NO_FENCE          unlocker and sleeper miss each other
@@ -19,7 +20,7 @@ namespace {
 using magpie::base::QuickLockWords;
 using model::chosen;
 
-template <unsigned threads>
+template <unsigned threads, int times = 1>
 struct Holders : model::Scenario<threads> {
   QuickLockWords words;
   rl::var<int> written;
@@ -55,12 +56,14 @@ struct Holders : model::Scenario<threads> {
   }
 
   void thread(unsigned) override {
-    lock();
-    written(RL_INFO) = written(RL_INFO) + 1;
-    if (words.unlock() && words.answer()) futex_wake();
+    for (int i = 0; i < times; ++i) {
+      lock();
+      written(RL_INFO) = written(RL_INFO) + 1;
+      if (words.unlock() && words.answer()) futex_wake();
+    }
   }
 
-  void after() override { RL_ASSERT(written(RL_INFO) == threads); }
+  void after() override { RL_ASSERT(written(RL_INFO) == static_cast<int>(threads) * times); }
 };
 
 }  // namespace
@@ -70,5 +73,7 @@ int main(int argc, char** argv) {
       .explore<Holders<2>>("two threads", model::full())
       .explore<Holders<3>>("three threads", model::bounded(3))
       .explore<Holders<3>>("three threads", model::random(200'000))
+      .explore<Holders<2, 2>>("two threads, twice", model::bounded(5))
+      .explore<Holders<4, 2>>("four threads, twice", model::random(100'000))
       .report();
 }
