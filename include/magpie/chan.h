@@ -64,7 +64,7 @@ class Chan {
     detail::Outgoing<T> out(value);
     if (detail::send(core_, out.address()) == detail::ChanResult::closed)
       detail::throw_sent_on_closed();
-    out.is_gone();
+    out.let_go();
   }
 
   // Blocks until there is a value; nullopt once the channel is closed and drained.
@@ -82,7 +82,7 @@ class Chan {
     detail::Outgoing<T> out(value);
     switch (detail::try_send(core_, out.address())) {
       case detail::ChanResult::done:
-        out.is_gone();
+        out.let_go();
         return true;
       case detail::ChanResult::refused:
         out.give_back(value);

@@ -55,13 +55,13 @@ struct Element<void> {
   static constexpr ElementKind kKind{0, 1, nullptr, nullptr};
 };
 
-// A value on its way in. Refers to it, or owns the box until is_gone().
+// A value on its way in. Refers to it, or owns the box until let_go().
 template <class T>
 class Outgoing {
  public:
   explicit Outgoing(T& value) : value_(&value) {}
   void* address() { return value_; }
-  void is_gone() {}
+  void let_go() {}
   void give_back(T&) {}
 
  private:
@@ -78,7 +78,7 @@ class Outgoing<T> {
   Outgoing& operator=(const Outgoing&) = delete;
 
   void* address() { return &box_; }
-  void is_gone() { box_ = nullptr; }
+  void let_go() { box_ = nullptr; }
   // The channel did not want it. A copy is just dropped.
   void give_back(T& value) {
     if constexpr (std::is_nothrow_move_constructible_v<T> || !std::is_copy_constructible_v<T>) {
