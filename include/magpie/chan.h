@@ -12,6 +12,7 @@
 
 #include <magpie/detail/chan_core.h>
 #include <magpie/detail/element.h>
+#include <magpie/plain_move.h>
 
 namespace magpie {
 
@@ -27,10 +28,11 @@ class ClosedChannel : public std::logic_error {
 // Waiters are served in the order in which they came. A send happens before the receive that gets its value; close()
 // happens before a receive that returns because of it.
 //
-// T may be move-only. Its move constructor, and the destructor of what was moved from, may run while the channel is
-// locked: they must not use channels or block. If moving a T may throw, or if it is larger than 512 bytes, a channel carries
-// it on the heap instead: a send may then throw what the move, or operator new, throws, before anything
-// has happened; a receive may throw what the move throws, and the value is lost. In no case the partner notices.
+// T may be move-only. Its constructors and destructor may do what they like: they run in the caller,
+// before the channel is touched and after. A T that does not move plainly (plain_move.h, where you
+// can say that yours does), or is larger than 512 bytes, travels on the heap: a send may then throw
+// what the move, or operator new, throws, before anything has happened; a receive may throw what the
+// move throws, and the value is lost. The partner never notices.
 template <class T>
 class Chan {
   static_assert(std::is_object_v<T> && !std::is_const_v<T> && !std::is_array_v<T>,
@@ -62,7 +64,7 @@ class Chan {
     detail::Outgoing<T> out(value);
     if (detail::send(core_, out.address()) == detail::ChanResult::closed)
       detail::throw_sent_on_closed();
-    out.is_gone();
+    out.let_go();
   }
 
   // Blocks until there is a value; nullopt once the channel is closed and drained.
@@ -73,13 +75,14 @@ class Chan {
 
   // The same without waiting: false, and the value untouched, if it would have to; true: the value was moved from, so give it
   // a copy if you need it again. Throws ClosedChannel. Lock-free when
-  // refused. (A T whose move may throw is copied if it can be; if not, it is moved there and back.)
+  // refused. (A T that travels on the heap may be moved there and back; if its move may throw, it is
+  // copied if it can be.)
   bool try_send(T& value) const {
     if (detail::refuses_send(core_)) return false;
     detail::Outgoing<T> out(value);
     switch (detail::try_send(core_, out.address())) {
       case detail::ChanResult::done:
-        out.is_gone();
+        out.let_go();
         return true;
       case detail::ChanResult::refused:
         out.give_back(value);
@@ -192,5 +195,9 @@ class Chan<void> {
 
   detail::ChanCore* core_;
 };
+
+// A handle passes its reference on. The nil channel is left, which owns nothing.
+template <class T>
+inline constexpr bool moves_plainly<Chan<T>> = true;
 
 }  // namespace magpie

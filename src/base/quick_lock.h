@@ -1,18 +1,25 @@
 // quick_lock.h: a lock that is released by a plain store. For memory that stays a lock for ever.
 //
 // Protocol  [quick-lock]
-//   unlock:   held = 0;            light_fence();  read sleepers; not 0 -> wake one
-//   sleeper:  sleepers + 1;        heavy_fence();  while (!try_lock()) sleep in the kernel while held == 1
-//             sleepers - 1 once it has the lock
+//   unlock:   held = 0;   light_fence();   read call; WANTED, and exchanged for NONE -> wake one
+//   sleeper:  until it has the lock:  unless call is WANTED: call = WANTED;  heavy_fence()
+//                                     try_lock();  else sleep in the kernel while call == WANTED,
+//                                     and try a little once awake
+//             with the lock:          call = WANTED, for the next that sleeps, if any does
 //
 // Goal      base::Lock pays two locked instructions for an uncontended pair, this one pays one. It is for locks that
 //           are taken at every step and nearly always free, held for some nanoseconds.
-// No loss   Sleeper and unlocker each write, then read what the other wrote, with a full fence between
-//           (base/fence.h). So either the unlocker sees the sleeper and wakes one, or the sleeper sees the lock free,
-//           or held by somebody whose unlock comes later and for whom the same is true. The kernel compares `held`
-//           again before it lets the sleeper sleep, so a wake-up that comes too early is not missed either.
-// Chain     A woken sleeper counts until it has the lock; when it unlocks it sees the others and wakes the next.
-// Lifetime  unlock() reads `sleepers` after the lock is free, when the last user may already have gone. The memory
+// No loss   While somebody sleeps, call is WANTED, or a sleeper is awake, or is being woken, and will
+//           write WANTED before it sleeps or unlocks. A sleeper and the holder each write, then read
+//           what the other wrote, with a full fence between (base/fence.h). So either the sleeper gets
+//           the lock, or the holder's unlock comes later and sees WANTED, unless another unlocker has
+//           exchanged it, who then wakes one. The kernel compares `call` again before it lets the
+//           sleeper sleep, so a wake-up that comes before the sleep is not missed either. Behind
+//           another thread's call a sleeper needs no fence: that thread has one between its call and
+//           its own try, or holds the lock and unlocks it after the call.
+// One call  With more threads than CPUs it may take milliseconds until a woken sleeper runs. Whoever
+//           unlocks meanwhile, perhaps ten thousand times, finds NONE and does not call the kernel.
+// Lifetime  unlock() reads `call` after the lock is free, when the last user may already have gone. The memory
 //           must therefore never become anything else but such a lock; a stray wake-up harms nobody.
 // Orders    [quick-lock] try_lock acquires what unlock released; the fences order the rest.
 // Proof     tests/model/quick_lock_model.cc
@@ -38,29 +45,35 @@ class QuickLockWords {
   }
   bool looks_free() const { return held_.load(relaxed) == kFree; }  // relaxed: only a hint
 
-  // True: wake one sleeper.
+  // True: somebody calls; answer().
   [[nodiscard]] bool unlock() {
     held_.store(kFree, release);
-    light_fence();                        // [quick-lock] other side: announce_sleeper()
-    return sleepers_.load(relaxed) != 0;  // relaxed: the fence orders it
+    light_fence();                        // [quick-lock] other side: call_for_it()
+    return call_.load(relaxed) != kNone;  // relaxed: the fence orders it
   }
+  // True: wake one sleeper. False: another unlocker does. Relaxed: nothing is read after it.
+  [[nodiscard]] bool answer() { return call_.exchange(kNone, relaxed) == kWanted; }
 
-  // Before the last look and the sleep.
-  void announce_sleeper() {
-    sleepers_.fetch_add(1, relaxed);  // relaxed: the fence orders it
-    heavy_fence();                    // [quick-lock] other side: unlock()
+  // Before the last try and each sleep.
+  void call_for_it() {
+    if (is_called()) return;
+    call_.store(kWanted, relaxed);  // relaxed: the fence orders it
+    heavy_fence();                  // [quick-lock] other side: unlock()
   }
-  // With the lock.
-  void is_awake() {
-    sleepers_.fetch_sub(1, relaxed);
-  }  // relaxed: too high a count only wakes in vain
+  // By one that slept, with the lock: its own unlock wakes the next. In vain if none sleeps, once.
+  void call_for_next() { call_.store(kWanted, relaxed); }  // relaxed: the same thread reads it
 
-  static constexpr std::uint32_t kFree = 0, kHeld = 1;
-  const Atomic<std::uint32_t>& held() const { return held_; }
+  // Whether a call stands that nobody has answered. Relaxed: only a hint, the kernel looks again.
+  bool is_called() const { return call_.load(relaxed) == kWanted; }
+
+  static constexpr std::uint32_t kNone = 0, kWanted = 1;
+  const Atomic<std::uint32_t>& call() const { return call_; }
 
  private:
+  static constexpr std::uint32_t kFree = 0, kHeld = 1;
+
   Atomic<std::uint32_t> held_{kFree};  // atomic [quick-lock]
-  Atomic<std::uint32_t> sleepers_{0};  // atomic [quick-lock]: sleepers write, unlockers read
+  Atomic<std::uint32_t> call_{kNone};  // atomic [quick-lock]: sleepers raise it, unlockers take it
 };
 
 #ifndef MAGPIE_MODEL
@@ -75,7 +88,7 @@ class QuickLock {
   bool try_lock() { return words_.try_lock(); }
   void unlock() {
     if (words_.unlock()) [[unlikely]]
-      wake_one();
+      answer_call();
   }
 
  private:
@@ -86,24 +99,35 @@ class QuickLock {
   static constexpr int kLongestGap = 64;
   static constexpr int kLongGaps = 4;
 
+  // A call that still stands at the second look says that nobody has unlocked since: the holder has
+  // lost its CPU. Then the time is better left to it. False: sleep.
   bool spin_for_it() {
     int long_gaps = 0;
+    bool was_called = false;
     for (int gap = kFirstGap; long_gaps < kLongGaps; gap = gap < kLongestGap ? 2 * gap : gap) {
       for (int i = 0; i < gap; ++i) cpu_relax();
       if (words_.looks_free() && words_.try_lock()) return true;
       if (gap == kLongestGap) ++long_gaps;
+      bool called = words_.is_called();
+      if (called && was_called) return false;
+      was_called = called;
     }
     return false;
   }
 
   [[gnu::noinline]] void lock_slowly() {
     if (spin_for_it()) return;
-    words_.announce_sleeper();
-    while (!words_.try_lock()) futex_wait(words_.held(), QuickLockWords::kHeld);
-    words_.is_awake();
+    do {
+      words_.call_for_it();
+      if (words_.try_lock()) break;
+      futex_wait(words_.call(), QuickLockWords::kWanted);
+    } while (!words_.try_lock() && !spin_for_it());
+    words_.call_for_next();
   }
 
-  [[gnu::noinline]] void wake_one() { futex_wake(words_.held(), 1); }
+  [[gnu::noinline]] void answer_call() {
+    if (words_.answer()) futex_wake(words_.call(), 1);
+  }
 
   QuickLockWords words_;
 };

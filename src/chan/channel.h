@@ -3,8 +3,8 @@
 // Hand-off  A partner that waits is served directly: the value moves between the two stacks, the ring is not touched.
 //           Only a receiver at a full ring takes the oldest element and puts the longest waiting sender's in its place.
 // Wake-ups  The partner is woken by the caller after the unlock: the locked functions return it.
-// User code Under the lock: move constructors that cannot throw, and destructors of what was moved from. Types whose
-//           move may throw are carried as pointers (chan.h), so under the lock nothing throws.
+// User code None runs under the lock, or inside at all. Elements are moved there as bytes, or by functions that are
+//           known to be harmless (magpie/plain_move.h). All others are pointers to boxes (magpie/detail/element.h).
 // Lifetime  Channels come from memory that stays theirs (channel_pool.h), as [quick-lock] demands: a goroutine that
 //           parks releases the lock after it can be woken, so it may have dropped the last handle meanwhile.
 #pragma once

@@ -2,8 +2,8 @@
 //
 // Every public function that touches a P, a queue or a lock of the runtime holds an Entry, for as long as it does. While a
 // goroutine is outside its P may be taken from it ([grip]); the next Entry gets it one, so any call into the runtime
-// may end on another thread than it began on. Entries nest: a destructor or a move constructor that the
-// runtime calls may use the runtime.
+// may end on another thread than it began on. Entries nest: a timer that fires may start a goroutine or send on a
+// channel. No code of a user runs inside.
 // Inside, nothing may wait for what user code may hold, such as the locks of malloc: a thread that was preempted may hold
 // them, and every P could be stuck inside behind it. So memory is allocated and freed, and exceptions are thrown,
 // outside; what must grow inside grows by mmap.

@@ -1,13 +1,16 @@
 // Model of [quick-lock]: who unlocks and who goes to sleep.
 //
 // Checked   One holder at a time, who sees what the one before wrote; nobody sleeps for ever.
-// Bounds    Two threads: every interleaving. Three: at most three preemptions, and random executions.
+// Bounds    Two threads: every interleaving; twice each: at most five preemptions. Three: at most
+//           three, and random executions. Four, twice each: random executions.
 // Stands in The kernel's futex: compare and sleep are one step under its own lock.
 //
 // Mutant MUTANT_NO_FENCE          unlocker and sleeper miss each other
 // Mutant MUTANT_RELAXED_RELEASE   the next holder does not see what was written
 // Mutant MUTANT_BLIND_EXCHANGE    two hold it
-// Mutant MUTANT_AWAKE_EARLY       a woken sleeper does not count while it tries: nobody wakes the next
+// Mutant MUTANT_SLEEP_WHILE_HELD  a call was answered before the sleep, and the next holder sees none
+// Mutant MUTANT_NO_CALL_FOR_NEXT  who got the lock leaves the others asleep
+// Mutant MUTANT_NO_SECOND_CALL    who was woken in vain sleeps again without a call
 #include "model_run.h"
 
 #include "base/quick_lock.h"
@@ -17,7 +20,7 @@ namespace {
 using magpie::base::QuickLockWords;
 using model::chosen;
 
-template <unsigned threads>
+template <unsigned threads, int times = 1>
 struct Holders : model::Scenario<threads> {
   QuickLockWords words;
   rl::var<int> written;
@@ -26,11 +29,12 @@ struct Holders : model::Scenario<threads> {
 
   void before() override { written(RL_INFO) = 0; }
 
-  // Sleeps if the lock is held.
+  // Sleeps if the call stands.
   void futex_wait() {
     kernel.lock(RL_INFO);
-    if (words.held().load(std::memory_order_relaxed) == QuickLockWords::kHeld)
-      sleeping.wait(kernel, RL_INFO);
+    bool stands = words.call().load(std::memory_order_relaxed) == QuickLockWords::kWanted;
+    if (chosen<"MUTANT_SLEEP_WHILE_HELD">()) stands = !words.looks_free();
+    if (stands) sleeping.wait(kernel, RL_INFO);
     kernel.unlock(RL_INFO);
   }
   void futex_wake() {
@@ -41,22 +45,25 @@ struct Holders : model::Scenario<threads> {
 
   void lock() {
     if (words.try_lock()) return;
-    words.announce_sleeper();
-    bool awake_early = chosen<"MUTANT_AWAKE_EARLY">();
-    while (!words.try_lock()) {
+    bool first = true;
+    do {
+      if (first || !chosen<"MUTANT_NO_SECOND_CALL">()) words.call_for_it();
+      first = false;
+      if (words.try_lock()) break;
       futex_wait();
-      if (awake_early) words.is_awake();
-    }
-    if (!awake_early) words.is_awake();
+    } while (!words.try_lock());
+    if (!chosen<"MUTANT_NO_CALL_FOR_NEXT">()) words.call_for_next();
   }
 
   void thread(unsigned) override {
-    lock();
-    written(RL_INFO) = written(RL_INFO) + 1;
-    if (words.unlock()) futex_wake();
+    for (int i = 0; i < times; ++i) {
+      lock();
+      written(RL_INFO) = written(RL_INFO) + 1;
+      if (words.unlock() && words.answer()) futex_wake();
+    }
   }
 
-  void after() override { RL_ASSERT(written(RL_INFO) == threads); }
+  void after() override { RL_ASSERT(written(RL_INFO) == static_cast<int>(threads) * times); }
 };
 
 }  // namespace
@@ -66,5 +73,7 @@ int main(int argc, char** argv) {
       .explore<Holders<2>>("two threads", model::full())
       .explore<Holders<3>>("three threads", model::bounded(3))
       .explore<Holders<3>>("three threads", model::random(200'000))
+      .explore<Holders<2, 2>>("two threads, twice", model::bounded(5))
+      .explore<Holders<4, 2>>("four threads, twice", model::random(100'000))
       .report();
 }

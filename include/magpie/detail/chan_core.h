@@ -7,8 +7,10 @@
 
 namespace magpie::detail {
 
-// How elements are handled. Without `move` the bytes are copied and what was copied from counts as gone; without
-// `destroy` there is nothing to destroy.
+// How elements are handled. Without `move` the bytes are copied and what was copied from counts as
+// gone; without `destroy` there is nothing to destroy. The channel calls `move` under its lock, and
+// `destroy` there only for what was moved from, so both are given only to types that move plainly;
+// values that are still in the ring when the last handle goes are destroyed outside.
 struct ElementKind {
   std::size_t size;  // 0: signals without a value
   std::size_t alignment;

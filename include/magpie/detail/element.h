@@ -1,8 +1,9 @@
 // element.h: how a value gets into a channel and out of it. Not part of the API.
 //
-// A T that moves without throwing, and is not large, is moved from stack to ring to stack. Any other is carried as a
-// pointer to a copy on the heap, which the sender makes before the channel is touched. So what happens under
-// the channel's lock cannot throw.
+// A T that moves plainly (plain_move.h), and is not large, is moved from stack to ring to stack. Any
+// other is carried as a pointer to a box on the heap. The sender makes the box before it touches the
+// channel; the receiver, or the channel's destructor, empties and deletes it. All that is outside
+// the runtime. Under the channel's lock pointers are copied: no code of the user runs there.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include <magpie/detail/chan_core.h>
+#include <magpie/plain_move.h>
 
 namespace magpie::detail {
 
@@ -20,8 +22,8 @@ inline constexpr std::size_t kLargestInline = 512;
 
 template <class T>
 inline constexpr bool kCarriedOnHeap =
-    !std::is_nothrow_move_constructible_v<T> || !std::is_nothrow_destructible_v<T> ||
-    sizeof(T) > kLargestInline;
+    !moves_plainly<T> || !std::is_nothrow_move_constructible_v<T> ||
+    !std::is_nothrow_destructible_v<T> || sizeof(T) > kLargestInline;
 
 // What the channel really carries.
 template <class T>
@@ -53,13 +55,13 @@ struct Element<void> {
   static constexpr ElementKind kKind{0, 1, nullptr, nullptr};
 };
 
-// A value on its way in. Refers to it, or owns the copy on the heap until is_gone().
+// A value on its way in. Refers to it, or owns the box until let_go().
 template <class T>
 class Outgoing {
  public:
   explicit Outgoing(T& value) : value_(&value) {}
   void* address() { return value_; }
-  void is_gone() {}
+  void let_go() {}
   void give_back(T&) {}
 
  private:
@@ -76,7 +78,7 @@ class Outgoing<T> {
   Outgoing& operator=(const Outgoing&) = delete;
 
   void* address() { return &box_; }
-  void is_gone() { box_ = nullptr; }
+  void let_go() { box_ = nullptr; }
   // The channel did not want it. A copy is just dropped.
   void give_back(T& value) {
     if constexpr (std::is_nothrow_move_constructible_v<T> || !std::is_copy_constructible_v<T>) {

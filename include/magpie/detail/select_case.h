@@ -127,7 +127,7 @@ class SendCase : public ChannelCase {
   }
   void finish(ChanResult result) {
     if (result == ChanResult::closed) throw_sent_on_closed();
-    out_->is_gone();
+    out_->let_go();
     handler_();
   }
 

@@ -53,7 +53,7 @@ class KeptSend : public AnyCase {
   }
   void finish(ChanResult result) override {
     if (result == ChanResult::closed) throw_sent_on_closed();
-    out_->is_gone();
+    out_->let_go();
     out_.reset();
     next_.reset();
     handler_();

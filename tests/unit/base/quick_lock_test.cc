@@ -63,5 +63,35 @@ TEST(QuickLock, ThreadsThatHadToSleepAllGetIt) {
   }
 }
 
+TEST(QuickLock, OneUnlockWakesASleeperAndTheOthersNeedNotUntilItHasRun) {
+  prepare_fences();
+  QuickLockWords words;
+  ASSERT_TRUE(words.try_lock());
+  words.call_for_it();
+  EXPECT_TRUE(words.unlock() && words.answer());
+  for (int i = 0; i < 3; ++i) {  // the sleeper has been woken, and has no CPU yet
+    ASSERT_TRUE(words.try_lock());
+    EXPECT_FALSE(words.unlock());
+  }
+  ASSERT_TRUE(words.try_lock());
+  words.call_for_it();  // it runs, and finds the lock held
+  EXPECT_TRUE(words.unlock() && words.answer());
+}
+
+TEST(QuickLock, ASleeperThatGetsItCallsForTheNext) {
+  prepare_fences();
+  QuickLockWords words;
+  ASSERT_TRUE(words.try_lock());
+  for (int i = 0; i < 2; ++i) words.call_for_it();
+  EXPECT_TRUE(words.unlock() && words.answer());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(words.try_lock());
+    words.call_for_next();
+    EXPECT_TRUE(words.unlock() && words.answer());
+  }
+  ASSERT_TRUE(words.try_lock());
+  EXPECT_FALSE(words.unlock());
+}
+
 }  // namespace
 }  // namespace magpie::base
