@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <vector>
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
@@ -210,6 +213,46 @@ RT_TEST(RateLimiter, ATokenOfOneWhoGaveUpIsThereForOthers) {
   EXPECT_TRUE(limiter.wait(Context::background().with_timeout(15s)));  // not after 25 s
 }
 
+// Of those who wait the first give up: the others keep their turns, and newcomers get no turn that another has.
+RT_TEST(RateLimiter, NobodyGetsTheTurnOfOneWhoStillWaits) {
+  constexpr double kRate = 500;
+  constexpr int kEach = 20;
+  RateLimiter limiter(kRate, 1);
+  Mutex mutex;
+  std::vector<double> passed_at;  // seconds
+  auto start = steady_clock::now();
+  auto pass = [&] {
+    double now = std::chrono::duration<double>(steady_clock::now() - start).count();
+    std::lock_guard hold(mutex);
+    passed_at.push_back(now);
+  };
+  EXPECT_TRUE(limiter.allow());
+  pass();
+  Context given_up = Context::background().with_cancel();
+  std::atomic<int> asked{0};
+  WaitGroup all;
+  auto ask = [&](const Context& context) {
+    int before = asked;
+    for (int i = 0; i < kEach; ++i) {
+      all.go([&, context] {
+        ++asked;
+        if (limiter.wait(context)) pass();
+      });
+    }
+    EXPECT_TRUE(eventually([&] { return asked == before + kEach; }));
+  };
+  ask(given_up);
+  ask(Context::background());
+  given_up.cancel();
+  ask(Context::background());
+  all.wait();
+
+  // A goroutine that was woken late passes late, which only makes a later window look fuller: so from the start.
+  std::sort(passed_at.begin(), passed_at.end());
+  for (std::size_t i = 0; i < passed_at.size(); ++i)
+    EXPECT_LE(static_cast<double>(i + 1), 1 + kRate * passed_at[i] + 1) << passed_at[i];
+}
+
 RT_TEST(RateLimiter, SenselessNumbersAreRefused) {
   EXPECT_THROW(RateLimiter(0, 1), std::invalid_argument);
   EXPECT_THROW(RateLimiter(-1, 1), std::invalid_argument);
@@ -261,6 +304,65 @@ RT_TEST(CircuitBreaker, LetsOnlySoManyTrialsThroughWhileHalfOpen) {
   EXPECT_FALSE(breaker.allow());
   breaker.record_success();
   EXPECT_TRUE(breaker.allow());
+}
+
+// A breaker that is half open, with a call under way that began while it was closed.
+struct HalfOpen {
+  explicit HalfOpen(int trials) : breaker({.failures = 1, .open_for = 1ms, .trials = trials}) {
+    EXPECT_TRUE(breaker.allow());  // the early one
+    EXPECT_TRUE(breaker.allow());
+    breaker.record_failure();  // of either: it opens
+    EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+    EXPECT_TRUE(breaker.allow());  // the trial
+  }
+  CircuitBreaker breaker;
+};
+
+RT_TEST(CircuitBreaker, AnEarlierCallThatSucceedsDoesNotCloseIt) {
+  HalfOpen half_open(1);
+  half_open.breaker.record_success();
+  EXPECT_EQ(half_open.breaker.state(), State::half_open);
+  half_open.breaker.record_success();  // the trial
+  EXPECT_EQ(half_open.breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, AnEarlierCallThatFailsDoesNotOpenIt) {
+  HalfOpen half_open(1);
+  half_open.breaker.record_failure();
+  EXPECT_FALSE(half_open.breaker.allow());  // the trial is under way
+  half_open.breaker.record_success();       // the trial
+  EXPECT_EQ(half_open.breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, ATrialThatFailsAfterAnEarlierCallSucceededOpensIt) {
+  HalfOpen half_open(2);
+  half_open.breaker.record_success();
+  half_open.breaker.record_failure();  // the trial
+  EXPECT_TRUE(eventually([&] { return half_open.breaker.allow(); }));
+  EXPECT_TRUE(half_open.breaker.allow());  // both trials are to be had again
+  EXPECT_FALSE(half_open.breaker.allow());
+}
+
+// With call() each result belongs to its call, in whatever order they end.
+RT_TEST(CircuitBreaker, ACallThatBeganBeforeItOpenedMayEndLast) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 1ms, .trials = 1});
+  Chan<void> gate;
+  std::atomic<bool> began{false};
+  auto early = spawn([&] {
+    breaker.call([&] {
+      began = true;
+      gate.recv();
+      throw 1;
+    });
+  });
+  EXPECT_TRUE(eventually([&] { return began.load(); }));
+  EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+  EXPECT_EQ(breaker.call([] { return 1; }), 1);
+  EXPECT_EQ(breaker.state(), State::closed);
+  gate.close();
+  EXPECT_THROW(early.join(), int);
+  EXPECT_EQ(breaker.state(), State::closed);
 }
 
 RT_TEST(CircuitBreaker, ReturnsReferencesAndMoveOnlyValues) {
