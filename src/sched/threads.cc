@@ -322,9 +322,9 @@ void Threads::join_all() {
     until.tv_sec += kPatienceSeconds;
     if (pthread_timedjoin_np(m->thread, nullptr, &until) == 0) return;
     base::warn(
-        "main has returned; run() waits for a goroutine that runs without calling the runtime, or "
-        "is in "
-        "blocking(), on thread %d",
+        "main has returned; run() waits for a goroutine on thread %d that runs without calling the "
+        "runtime, is in blocking(), or waits for what is none of Magpie's, such as a std::mutex; "
+        "one that a dropped goroutine holds is never unlocked",
         static_cast<int>(m->tid.load(base::relaxed)));
     pthread_join(m->thread, nullptr);
   });
