@@ -12,6 +12,10 @@
 
 namespace magpie {
 
+namespace detail {
+class Settling;  // src/flow/context.cc
+}
+
 // A count, from zero on, and those who wait for it to become zero again.
 class WaitGroup {
  public:
@@ -60,6 +64,7 @@ class WaitGroup {
  private:
   friend class TaskGroup;
   friend class WorkerPool;
+  friend class detail::Settling;
   struct Insides;
 
   // Counts a goroutine that is started while it lives; a run() that runs does not end meanwhile.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <magpie/blocking.h>
+#include <magpie/runtime.h>
 #include <magpie/wait_group.h>
 
 #include "base/lock.h"
@@ -15,6 +16,23 @@ namespace magpie {
 namespace detail {
 
 using flow::ContextEnd;
+
+// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there, nobody waits for it.
+class Settling {
+ public:
+  void add(int) {
+    if (goroutine_id() != 0) {
+      WaitGroup::Starting count(group_);
+    } else {
+      group_.add(1);
+    }
+  }
+  void done() { group_.done(); }
+  void wait() { (void)group_.wait_unless_dropped(); }
+
+ private:
+  WaitGroup group_;
+};
 
 struct ContextNode : std::enable_shared_from_this<ContextNode> {
   using Held = std::shared_ptr<ContextNode>;
@@ -54,7 +72,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
 
   Held link;                  // the one that took it off its parent's list
   bool asks_to_stop = false;  // the one that cancels it: there was a stop_source
-  WaitGroup settling;         // one between its end and the end of all below it
+  Settling settling;          // between its end and the end of all below it
 
  private:
   void leave_parent();

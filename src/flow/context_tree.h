@@ -47,7 +47,7 @@ class ContextEndWord {
 };
 
 // Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
-// link; settling, a WaitGroup; and
+// link; settling, with add(1), done() and wait() of a WaitGroup; and
 //   end_locked()           it is over now; returns what to call when the lock is released
 //   try_hold()             empty: it is dying
 template <class Node>
