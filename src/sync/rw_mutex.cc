@@ -81,7 +81,7 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
 struct RWMutex::Insides {
   // What the caller does when the lock is free again.
   struct Owed {
-    WriterSleeper* let_in = nullptr;  // wake it
+    sched::Waiter* let_in = nullptr;  // wake it
     bool unlock = false;              // the mutex is the caller's: unlock it
   };
 
@@ -94,7 +94,8 @@ struct RWMutex::Insides {
     if (lost == kWholeMutex) return {.unlock = true};
     if (!RWWord::leave_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
     auto* writer = let_first_in(as_list(mutex.writers_), mutex.word_, counts, given, presence);
-    return {.let_in = writer, .unlock = writer == nullptr};
+    if (writer == nullptr) return {.unlock = true};
+    return {.let_in = &writer->waiter};
   }
 
   // The caller holds the lock. Somebody will look at the line of writers, or owes it.
@@ -108,7 +109,7 @@ struct RWMutex::Insides {
   }
 
   static void pay(RWMutex& mutex, Owed owed) {
-    if (owed.let_in != nullptr) owed.let_in->waiter.wake();
+    if (owed.let_in != nullptr) owed.let_in->wake();
     if (owed.unlock) mutex.unlock();
   }
 
