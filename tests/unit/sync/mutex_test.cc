@@ -291,6 +291,8 @@ TEST(MutexAfterRun, AThreadBehindAGoroutineThatWasWokenAndDroppedGetsIt) {
 
 // It has waited so long that the mutex is handed to it.
 void hand_to_a_goroutine_and_drop_it(Mutex& mutex, std::optional<SleepingThread>* thread) {
+  std::thread other;
+  std::atomic<bool> unlocked{false};
   run(Options{.procs = 1}, [&] {
     mutex.lock();
     go([&] { std::lock_guard hold(mutex); });
@@ -301,15 +303,14 @@ void hand_to_a_goroutine_and_drop_it(Mutex& mutex, std::optional<SleepingThread>
     ASSERT_TRUE(eventually([] { return stats().runnable == 0; }));  // it waits again, starving
     if (thread != nullptr) thread->emplace([&] { std::lock_guard hold(mutex); });
     // As unlock() lets the new owner run: a thread that is none of ours gives it back while main does not let it run.
-    std::atomic<bool> unlocked{false};
-    std::thread other([&] {
+    other = std::thread([&] {
       mutex.unlock();
       unlocked = true;
     });
     while (!unlocked) {
     }
-    other.join();
   });
+  other.join();
 }
 
 TEST(MutexAfterRun, AThreadBehindAGoroutineThatWasHandedItAndDroppedGetsIt) {
