@@ -24,6 +24,7 @@ class CircuitOpen : public std::runtime_error {
 //       |                             +------------- a trial failed --------+   |
 //       +------------------------- `trials` of them succeeded ------------------+
 //
+// Only calls that began since it last opened or closed count: nothing is learnt from one that began before.
 // May be used by many at once, from any thread. Nothing here blocks for long.
 class CircuitBreaker {
  public:
@@ -55,7 +56,9 @@ class CircuitBreaker {
     }
   }
 
-  // The same in parts, for what does not fail by throwing: if allow() is true, one of the others must follow.
+  // The same in parts, for what does not fail by throwing: if allow() is true, one of the others must follow. Which of
+  // these calls it was for is not said, so of those that are under way the earliest is taken to end first. If some
+  // take much longer than others, and than `open_for`, use call().
   bool allow();
   void record_success();
   void record_failure();
@@ -63,6 +66,8 @@ class CircuitBreaker {
   State state() const;
 
  private:
+  enum class Result { success, failure };
+
   // Leave to call, and what came of it: a failure unless said otherwise.
   class Pass {
    public:
@@ -70,15 +75,20 @@ class CircuitBreaker {
     ~Pass();
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
-    void succeed() { succeeded_ = true; }
+    void succeed() { result_ = Result::success; }
 
    private:
     CircuitBreaker& breaker_;
-    bool succeeded_ = false;
+    std::uint64_t epoch_;
+    Result result_ = Result::failure;
   };
 
   State state_locked(std::int64_t now_ns) const;
+  bool allow_locked();
   void open_locked();
+  void begin_epoch_locked();
+  void learn_locked(Result result);
+  void record(Result result);
 
   // fixed after construction
   const Settings settings_;
@@ -90,6 +100,9 @@ class CircuitBreaker {
   std::int64_t open_until_ns_ = 0;  // while not closed: half open after that
   int trials_under_way_ = 0;
   int trials_succeeded_ = 0;
+  std::uint64_t epoch_ = 0;     // a new one begins whenever it opens or closes
+  std::int64_t under_way_ = 0;  // by allow(), of this epoch
+  std::int64_t late_ = 0;       // by allow(), of earlier ones
 };
 
 }  // namespace magpie

@@ -26,20 +26,20 @@ struct ContextNode;  // src/flow/context.cc
 // A key and what it stands for.
 struct ContextValue {
   virtual ~ContextValue() = default;
-  // What is kept under this key of this type as a value of that type; null: something else is kept here.
-  virtual const void* find(const std::type_info& key_type, const void* key,
-                           const std::type_info& value_type) const = 0;
+  virtual bool has_key(const std::type_info& key_type, const void* key) const = 0;
+  // Null: it is of another type.
+  virtual const void* value_as(const std::type_info& value_type) const = 0;
 };
 
 template <class Key, class Value>
 struct KeyedValue final : ContextValue {
   template <class K, class V>
   KeyedValue(K&& k, V&& v) : key(std::forward<K>(k)), value(std::forward<V>(v)) {}
-  const void* find(const std::type_info& key_type, const void* wanted,
-                   const std::type_info& value_type) const override {
-    bool found = key_type == typeid(Key) && value_type == typeid(Value) &&
-                 key == *static_cast<const Key*>(wanted);
-    return found ? &value : nullptr;
+  bool has_key(const std::type_info& key_type, const void* wanted) const override {
+    return key_type == typeid(Key) && key == *static_cast<const Key*>(wanted);
+  }
+  const void* value_as(const std::type_info& value_type) const override {
+    return value_type == typeid(Value) ? &value : nullptr;
   }
   Key key;
   Value value;
@@ -83,7 +83,7 @@ class Context {
   }
 
   // A copy of the value that was given to this context, or the nearest one above it, under an equal key of the same
-  // type; nullopt: there is none, or not of type V.
+  // type; nullopt: there is none, or it is not of type V, even if one further up is.
   template <class V, class K>
   std::optional<V> value(const K& key) const {
     using Key = detail::KeptAs<K>;
@@ -100,14 +100,19 @@ class Context {
   std::error_code err() const noexcept;
   bool cancelled() const noexcept { return static_cast<bool>(err()); }
 
-  // Cancels it and all that were made from it, which closes their done() and runs the callbacks of their stop tokens,
-  // here. Only the first counts. Never blocks otherwise. Throws std::logic_error for the root.
+  // Cancels it and all that were made from it: when it returns they are over, whoever cancelled them first, and their
+  // done() are closed. Then runs the callbacks of their stop tokens here, those of contexts that it was the first to
+  // cancel; the goroutine stays on its thread meanwhile (ThreadLock). Waits for nothing but these callbacks, and for
+  // another cancel() that is on its way down. Throws std::logic_error for the root.
   void cancel() const;
 
   // When it will be cancelled at the latest.
   std::optional<TimePoint> deadline() const noexcept;
 
   // Asked to stop when the context is cancelled: for code that knows nothing of Magpie. Throws std::bad_alloc.
+  // For stop sources of your own: the standard library knows by its thread who runs a callback. If a callback may wait in
+  // Magpie (for a lock, a channel, a sleep), hold a ThreadLock around request_stop(); else another goroutine may
+  // destroy the callback while it runs.
   std::stop_token stop_token() const;
 
  private:

@@ -51,8 +51,10 @@ class [[nodiscard]] JoinHandle {
   bool joinable() const { return ref_.task != nullptr; }
 
   // Waits for the goroutine to end; returns its result or rethrows its exception. Blocks the goroutine, or
-  // the thread if called on a plain one. A goroutine that has not started yet is run in place, on the
-  // joiner's stack. Throws std::logic_error when there is nothing to join, or its run() has ended.
+  // the thread if called on a plain one. A goroutine that has not started yet may be run in place, on the
+  // joiner's stack: it has at least three quarters of Options::stack_size then, less the guard. One with a
+  // GoOptions::stack_size always has a stack of its own. Throws std::logic_error when there is nothing to join, or its
+  // run() has ended.
   R join() {
     if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
     detail::TaskRef ref = std::exchange(ref_, {});

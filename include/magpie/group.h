@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -24,7 +25,8 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Cancels and waits, if wait() has not been called; an exception is then lost.
+  // Cancels its context and waits for its goroutines; an exception that wait() has not thrown is lost. If it outlives
+  // run() there are none to wait for: they were dropped.
   ~TaskGroup();
 
   // Starts f(), or f(context), in a goroutine. Blocks while as many run as set_limit() allows. Throws as magpie::go.
@@ -44,8 +46,9 @@ class TaskGroup {
     return true;
   }
 
-  // Blocks until all goroutines of the group have ended; cancels its context; throws the first exception of any of
-  // them. The group may then be used again, with a new context.
+  // Blocks until all goroutines of the group have ended and what their functions captured is destroyed; cancels its
+  // context; throws the first exception of any of them. The group may then be used again, with a new context.
+  // Throws std::logic_error if some were dropped because their run() ended.
   void wait();
 
   // At most n at a time, from now on; below 1: any number. Throws std::logic_error while goroutines of the group run.
@@ -57,25 +60,38 @@ class TaskGroup {
  private:
   template <class F>
   void start(F&& f) {
-    running_.add(1);
+    WaitGroup::Starting count(running_);
     try {
-      magpie::go([this, call = std::forward<F>(f), context = context()]() mutable {
-        try {
-          if constexpr (std::is_invocable_v<std::decay_t<F>, Context>) {
-            (void)std::move(call)(context);
-          } else {
-            (void)std::move(call)();
-          }
-        } catch (...) {
-          note_failure(detail::caught());
-        }
-        end_one();
-      });
+      if constexpr (std::is_invocable_v<std::decay_t<F>, Context>) {
+        start_call([call = std::forward<F>(f), context = context()]() mutable {
+          (void)std::move(call)(context);
+        });
+      } else {
+        start_call(std::forward<F>(f));
+      }
     } catch (...) {
       end_one();
       throw;
     }
   }
+
+  template <class F>
+  void start_call(F&& f) {
+    using Call = std::optional<std::decay_t<F>>;
+    magpie::go([this, call = Call(std::in_place, std::forward<F>(f))]() mutable {
+      try {
+        (void)std::move (*call)();
+      } catch (...) {
+        note_failure(detail::caught());
+      }
+      call.reset();  // what it captured ends before wait() returns
+      end_one();
+    });
+  }
+
+  enum class Waited { all_ended, some_dropped };
+  Waited wait_for_all();
+  void forget_dropped();
 
   void take_slot();
   bool try_take_slot();

@@ -16,7 +16,7 @@ namespace detail {
 struct MutexState {
   std::atomic<std::uint32_t> word{0};
   std::atomic<std::uint32_t> lock{0};
-  std::uint64_t woken = 0;
+  std::atomic<std::uint64_t> woken{0};
   WaitStorage waiters;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <magpie/context.h>
 #include <magpie/sync.h>
@@ -9,7 +10,8 @@
 namespace magpie {
 
 // A bucket that holds at most `burst` tokens and gets `rate` new ones per second; it is full at first. Whoever takes
-// from it in advance waits for it, in the order of coming. May be used by many at once, from any thread.
+// from it in advance waits for it, in the order of coming; what one of them gives up is there for those who come
+// later, and those who wait keep their turns. May be used by many at once, from any thread.
 class RateLimiter {
  public:
   // Throws std::invalid_argument unless rate is positive and finite and burst is at least 1.
@@ -21,23 +23,30 @@ class RateLimiter {
   bool allow(std::int64_t tokens = 1);
 
   // Blocks until it has so many tokens. False: the context was cancelled first, or its deadline comes before that; nothing
-  // was taken. Throws std::invalid_argument for more tokens than the bucket holds.
+  // was taken. Throws std::invalid_argument for more tokens than the bucket holds, std::bad_alloc.
   bool wait(const Context& context, std::int64_t tokens = 1);
 
   // The same without an end.
   void wait(std::int64_t tokens = 1) { (void)wait(Context::background(), tokens); }
 
  private:
+  struct Stretch {
+    std::int64_t begin_ns, end_ns;
+  };
+
   std::int64_t cost_ns(std::int64_t tokens) const;
+  std::int64_t find_locked(std::int64_t cost, std::int64_t now);
+  void claim_locked(std::int64_t begin, std::int64_t cost);
+  void give_up_locked(Stretch stretch) noexcept;
 
   // fixed after construction
   const double ns_per_token_;
   const std::int64_t burst_;
 
   Mutex mutex_;
-  // guarded by mutex_: when the bucket would be full again; at most as far ahead as an empty bucket takes to fill, but for
-  // those who wait
-  std::int64_t full_at_ns_;
+  // guarded by mutex_
+  std::int64_t full_at_ns_;  // when the bucket would be full again: the end of the last stretch
+  std::vector<Stretch> given_up_;  // before that, in order, apart from each other
 };
 
 }  // namespace magpie

@@ -68,6 +68,8 @@ class RWMutex {
  private:
   static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
 
+  struct Insides;
+
   void lock_slowly() noexcept;
   void unlock_slowly() noexcept;
   void lock_shared_slowly() noexcept;
@@ -77,7 +79,8 @@ class RWMutex {
   std::atomic<std::uint64_t> word_{0};
   std::atomic<std::uint32_t> lock_{0};
   std::uint32_t counts_[4] = {};
-  std::uint64_t woken_ = 0;
+  std::atomic<std::uint64_t> woken_{0};
+  detail::TransitStorage given_;
   detail::WaitStorage readers_;
   detail::WaitStorage writers_;
 };

@@ -67,6 +67,7 @@ class Semaphore {
   // What happens in it: src/sync/semaphore.cc.
   std::atomic<std::uint64_t> word_;
   std::atomic<std::uint32_t> lock_{0};
+  detail::TransitStorage given_;
   detail::WaitStorage waiters_;
 };
 

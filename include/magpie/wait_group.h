@@ -3,12 +3,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <magpie/detail/wait_storage.h>
 #include <magpie/go.h>
 
 namespace magpie {
+
+namespace detail {
+class Settling;  // src/flow/context.cc
+}
 
 // A count, from zero on, and those who wait for it to become zero again.
 class WaitGroup {
@@ -27,20 +33,26 @@ class WaitGroup {
 
   // Blocks until the count is zero; returns at once if it is. Once it has returned the group may be used again, at
   // once, also while other waiters have yet to return; once all have returned, it may be destroyed.
+  // Goroutines that are dropped when run() ends are never done: who waits for some that go() has started says so on
+  // stderr, and waits on, as others may be counted too.
   void wait();
 
-  // Starts a goroutine that is counted until f has returned, or thrown. Throws what magpie::go() throws.
+  // Starts a goroutine that is counted until f has returned, or thrown, and what it captured is destroyed. Throws what
+  // magpie::go() throws.
   template <class F>
   void go(F&& f) {
-    add(1);
+    Starting count(*this);
     try {
-      magpie::go([this, call = std::forward<F>(f)]() mutable {
+      using Call = std::optional<std::decay_t<F>>;
+      magpie::go([this, call = Call(std::in_place, std::forward<F>(f))]() mutable {
         try {
-          std::move(call)();
+          std::move (*call)();
         } catch (...) {
+          call.reset();
           done();
           throw;
         }
+        call.reset();  // what it captured ends before wait() returns
         done();
       });
     } catch (...) {
@@ -50,12 +62,37 @@ class WaitGroup {
   }
 
  private:
+  friend class TaskGroup;
+  friend class WorkerPool;
+  friend class detail::Settling;
+  struct Insides;
+
+  // Counts a goroutine that is started while it lives; a run() that runs does not end meanwhile.
+  class Starting {
+   public:
+    explicit Starting(WaitGroup& group);
+    ~Starting();
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+
+   private:
+    bool keeps_run_;
+  };
+
   bool add_and_wake(std::int64_t n);
+
+  // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
+  // is not zero.
+  [[nodiscard]] bool wait_unless_dropped();
+  bool counts_dropped() const;
+  // If so, by one at a time: the count is zero again.
+  void forget_dropped();
 
   // What happens in it: src/sync/wait_group.cc.
   std::atomic<std::uint64_t> state_{0};
   std::atomic<std::uint32_t> lock_{0};
   detail::WaitStorage waiters_;
+  std::atomic<std::uint64_t> run_{0};  // the last in which a goroutine was started; 0: none
 };
 
 }  // namespace magpie

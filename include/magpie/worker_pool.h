@@ -24,7 +24,8 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Closes, and waits until everything that was submitted has been done; an exception from a job is then lost.
+  // Closes, and waits until everything that was submitted has been done; an exception from a job is then lost. If it
+  // outlives run() its workers are gone, and what they have not done is destroyed.
   ~WorkerPool();
 
   // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
@@ -49,7 +50,7 @@ class WorkerPool {
   void close();
 
   // Blocks until everything that was submitted has been done and the pool is closed: closes it if nobody has.
-  // Throws the first exception of a job, once.
+  // Throws the first exception of a job, once; std::logic_error if the workers were dropped because their run() ended.
   void wait();
 
   // Jobs that no worker has taken yet. A moment's truth.

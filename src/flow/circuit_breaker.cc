@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include <magpie/detail/deadline.h>
 
@@ -32,14 +33,20 @@ CircuitBreaker::State CircuitBreaker::state() const {
 
 void CircuitBreaker::open_locked() {
   closed_ = false;
+  begin_epoch_locked();
   open_until_ns_ = detail::deadline_after(settings_.open_for);
   failures_in_a_row_ = 0;
   trials_under_way_ = 0;
   trials_succeeded_ = 0;
 }
 
-bool CircuitBreaker::allow() {
-  std::lock_guard hold(mutex_);
+// Of calls that began in an earlier epoch, nothing is learnt any more.
+void CircuitBreaker::begin_epoch_locked() {
+  ++epoch_;
+  late_ += std::exchange(under_way_, 0);
+}
+
+bool CircuitBreaker::allow_locked() {
   switch (state_locked(detail::steady_now_ns())) {
     case State::closed:
       return true;
@@ -53,33 +60,51 @@ bool CircuitBreaker::allow() {
   return false;
 }
 
-// Of a call that began before it opened, nothing is learnt any more.
-void CircuitBreaker::record_success() {
+bool CircuitBreaker::allow() {
   std::lock_guard hold(mutex_);
-  if (closed_) {
+  bool allowed = allow_locked();
+  if (allowed) ++under_way_;
+  return allowed;
+}
+
+// The result of a call of this epoch.
+void CircuitBreaker::learn_locked(Result result) {
+  if (result == Result::failure) {
+    if (closed_ ? ++failures_in_a_row_ == settings_.failures : trials_under_way_ > 0) open_locked();
+  } else if (closed_) {
     failures_in_a_row_ = 0;
   } else if (trials_under_way_ > 0) {
     --trials_under_way_;
-    if (++trials_succeeded_ == settings_.trials) closed_ = true;
+    if (++trials_succeeded_ < settings_.trials) return;
+    closed_ = true;
+    begin_epoch_locked();
   }
 }
 
-void CircuitBreaker::record_failure() {
+// The calls have no names, so the earliest is taken to end first.
+void CircuitBreaker::record(Result result) {
   std::lock_guard hold(mutex_);
-  if (closed_ ? ++failures_in_a_row_ == settings_.failures : trials_under_way_ > 0) open_locked();
+  if (late_ > 0) {
+    --late_;
+    return;
+  }
+  if (under_way_ > 0) --under_way_;
+  learn_locked(result);
 }
 
+void CircuitBreaker::record_success() { record(Result::success); }
+void CircuitBreaker::record_failure() { record(Result::failure); }
+
 CircuitBreaker::Pass::Pass(CircuitBreaker& breaker) : breaker_(breaker) {
-  if (!breaker.allow())
+  std::lock_guard hold(breaker.mutex_);
+  if (!breaker.allow_locked())
     throw CircuitOpen("magpie: the circuit is open: too many calls have failed");
+  epoch_ = breaker.epoch_;
 }
 
 CircuitBreaker::Pass::~Pass() {
-  if (succeeded_) {
-    breaker_.record_success();
-  } else {
-    breaker_.record_failure();
-  }
+  std::lock_guard hold(breaker_.mutex_);
+  if (epoch_ == breaker_.epoch_) breaker_.learn_locked(result_);
 }
 
 }  // namespace magpie

@@ -1,140 +1,138 @@
-// context.cc: the tree of contexts.
-//
-//   A child holds its parent, a parent knows its children by a list that they leave when they die. Whoever cancels
-//   marks a node under its lock, takes its children out, and goes on with them; nothing is told while a lock is
-//   held. A child that is dying waits for the parent's lock to leave the list, so whoever holds the lock may look at it;
-//   it is only taken along if it can still be shared.
+// context.cc: contexts, on the tree of [context-tree]: context_tree.h.
 #include <magpie/context.h>
 
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>
 
-#include "base/atomic.h"
+#include <magpie/blocking.h>
+#include <magpie/runtime.h>
+#include <magpie/wait_group.h>
+
 #include "base/lock.h"
+#include "flow/context_tree.h"
 
 namespace magpie {
 namespace detail {
 
-enum class ContextEnd : std::uint8_t { none, cancelled, timed_out };
+using flow::ContextEnd;
+
+// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there, nobody waits for it.
+class Settling {
+ public:
+  void add(int) {
+    if (goroutine_id() != 0) {
+      WaitGroup::Starting count(group_);
+    } else {
+      group_.add(1);
+    }
+  }
+  void done() { group_.done(); }
+  void wait() { (void)group_.wait_unless_dropped(); }
+
+ private:
+  WaitGroup group_;
+};
 
 struct ContextNode : std::enable_shared_from_this<ContextNode> {
-  explicit ContextNode(std::shared_ptr<ContextNode> above)
+  using Held = std::shared_ptr<ContextNode>;
+  using Tree = flow::ContextTree<ContextNode>;
+
+  explicit ContextNode(Held above)
       : parent(std::move(above)), deadline(parent ? parent->deadline : kNoDeadline) {}
   ~ContextNode();
 
-  ContextEnd end() const { return how.load(base::acquire); }  // with mark()'s release
+  ContextEnd end() const { return how.get(); }
 
   void cancel(ContextEnd why);
   void join_parent();
 
+  // for the tree
+  auto end_locked();
+  Held try_hold() { return weak_from_this().lock(); }
+
   // fixed once others know of it
-  std::shared_ptr<ContextNode> parent;  // null: the root
+  Held parent;  // null: the root
   DeadlineNs deadline;
   std::unique_ptr<ContextValue> value;
   std::optional<Timer> timer;
 
-  base::Atomic<ContextEnd> how{ContextEnd::none};  // atomic: written under lock, read by anyone
+  flow::ContextEndWord how;  // [context-tree] written under lock, read by anyone
 
   base::Lock lock;
   // guarded by lock
   ContextNode* children = nullptr;
   Chan<void> done = Chan<void>::nil();             // made when somebody asks for it
-  std::stop_source stop_source{std::nostopstate};  // the same
+  std::stop_source stop_source{std::nostopstate};  // the same; if that was before the end it stays
 
   // guarded by the parent's lock
   ContextNode* next = nullptr;
   ContextNode* previous = nullptr;
   bool listed = false;
 
-  // whoever cancels the parent
-  std::shared_ptr<ContextNode> next_to_cancel;
+  Held link;                  // the one that took it off its parent's list
+  bool asks_to_stop = false;  // the one that cancels it: there was a stop_source
+  Settling settling;          // between its end and the end of all below it
 
  private:
   void leave_parent();
-  void mark_and_tell(ContextEnd why, std::shared_ptr<ContextNode>& more);
 };
 
 // In a loop, not by recursion: a chain of contexts may be long.
 ContextNode::~ContextNode() {
   if (timer) timer->stop();
   leave_parent();
-  std::shared_ptr<ContextNode> up = std::move(parent);
+  Held up = std::move(parent);
   while (up != nullptr && up.use_count() == 1) {
-    { std::shared_ptr<ContextNode> again = up; }  // acquires what those did who let it go before
+    { Held again = up; }  // acquires what those did who let it go before
     up->leave_parent();
-    std::shared_ptr<ContextNode> above = std::move(up->parent);
+    Held above = std::move(up->parent);
     up = std::move(above);
   }
 }
 
 void ContextNode::leave_parent() {
-  if (parent == nullptr) return;
-  std::lock_guard hold(parent->lock);
-  if (!listed) return;
-  (previous == nullptr ? parent->children : previous->next) = next;
-  if (next != nullptr) next->previous = previous;
-  listed = false;
+  if (parent != nullptr) Tree::leave(*this, *parent);
 }
 
 // Cancelled with its parent from now on, or at once.
 void ContextNode::join_parent() {
   if (parent == nullptr) return;
-  parent->lock.lock();
-  ContextEnd already = parent->end();
-  if (already == ContextEnd::none) {
-    next = parent->children;
-    if (next != nullptr) next->previous = this;
-    parent->children = this;
-    listed = true;
-  }
-  parent->lock.unlock();
+  ContextEnd already = Tree::add(*this, *parent);
   if (already != ContextEnd::none) cancel(already);
 }
 
-// It is over, and whoever waits for that is told; puts its children before `more`. Nothing if it was over before.
-void ContextNode::mark_and_tell(ContextEnd why, std::shared_ptr<ContextNode>& more) {
-  lock.lock();
-  if (end() != ContextEnd::none) {
-    lock.unlock();
-    return;
-  }
-  how.store(why, base::release);  // before done closes; with end()
-  for (ContextNode* child = std::exchange(children, nullptr); child != nullptr;) {
-    ContextNode* following = child->next;
-    child->listed = false;
-    if (std::shared_ptr<ContextNode> alive = child->weak_from_this().lock()) {
-      alive->next_to_cancel = std::move(more);
-      more = std::move(alive);
-    }
-    child = following;
-  }
-  // Those that are made from now on are told by whoever makes them.
-  Chan<void> made_done = done;
-  std::stop_source made_source = stop_source;
-  lock.unlock();
-
-  if (made_done != Chan<void>::nil()) made_done.close();
-  if (timer) timer->stop();
-  made_source.request_stop();
+auto ContextNode::end_locked() {
+  asks_to_stop = stop_source.stop_possible();
+  // What is made from now on is told by whoever makes it.
+  return [this, made_done = done] {
+    if (made_done != Chan<void>::nil()) made_done.close();
+    if (timer) timer->stop();
+  };
 }
 
-void ContextNode::cancel(ContextEnd why) {
-  std::shared_ptr<ContextNode> more;
-  mark_and_tell(why, more);
-  while (more != nullptr) {
-    std::shared_ptr<ContextNode> node = std::move(more);
-    more = std::move(node->next_to_cancel);
-    node->mark_and_tell(why, more);
+// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and lets everybody else who
+// destroys that wait. So the goroutine must stay on its thread, and no other may run there, while one waits.
+class StopAsker {
+ public:
+  void operator()(ContextNode& node) {
+    if (!node.asks_to_stop) return;
+    if (!here_) here_.emplace();
+    node.stop_source.request_stop();
   }
-}
+
+ private:
+  std::optional<ThreadLock> here_;
+};
+
+void ContextNode::cancel(ContextEnd why) { Tree::cancel(*this, why, StopAsker()); }
 
 }  // namespace detail
 
-using detail::ContextEnd;
 using detail::ContextNode;
 using detail::DeadlineNs;
 using detail::kNoDeadline;
+using flow::ContextEnd;
 
 Context Context::background() { return Context(nullptr); }
 
@@ -159,8 +157,10 @@ Context Context::with_deadline_ns(DeadlineNs deadline) const {
       auto cancel_late = [weak = std::weak_ptr(node)] {
         if (auto alive = weak.lock()) alive->cancel(ContextEnd::timed_out);
       };
-      node->timer =
-          after_func(std::chrono::nanoseconds(deadline - detail::steady_now_ns()), cancel_late);
+      // It must be there before its function can run, which looks at it.
+      auto in_time = std::chrono::nanoseconds(deadline - detail::steady_now_ns());
+      node->timer = after_func(std::chrono::nanoseconds::max(), cancel_late);
+      node->timer->reset(in_time);
     }
   }
   node->join_parent();
@@ -171,8 +171,8 @@ Context Context::with_deadline_ns(DeadlineNs deadline) const {
 const void* Context::find_value(const std::type_info& key_type, const void* key,
                                 const std::type_info& value_type) const {
   for (const ContextNode* node = node_.get(); node != nullptr; node = node->parent.get()) {
-    if (node->value == nullptr) continue;
-    if (const void* found = node->value->find(key_type, key, value_type)) return found;
+    if (node->value == nullptr || !node->value->has_key(key_type, key)) continue;
+    return node->value->value_as(value_type);
   }
   return nullptr;
 }

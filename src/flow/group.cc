@@ -8,13 +8,29 @@ namespace magpie {
 TaskGroup::TaskGroup(const Context& parent) : parent_(parent), context_(parent_.with_cancel()) {}
 
 TaskGroup::~TaskGroup() {
-  if (active_.load(std::memory_order_relaxed) != 0)
-    context().cancel();  // relaxed: only to hurry them
-  running_.wait();
+  context().cancel();
+  wait_for_all();
+}
+
+TaskGroup::Waited TaskGroup::wait_for_all() {
+  Waited waited = Waited::all_ended;
+  while (!running_.wait_unless_dropped()) {
+    waited = Waited::some_dropped;
+    forget_dropped();
+  }
+  return waited;
+}
+
+void TaskGroup::forget_dropped() {
+  std::lock_guard hold(mutex_);
+  if (!running_.counts_dropped()) return;
+  running_.forget_dropped();
+  std::int64_t dropped = active_.exchange(0, std::memory_order_acq_rel);
+  if (slots_) slots_->release(dropped);
 }
 
 void TaskGroup::wait() {
-  running_.wait();
+  Waited waited = wait_for_all();
   std::exception_ptr error;
   Context over = context();
   Context next = parent_.with_cancel();
@@ -25,6 +41,9 @@ void TaskGroup::wait() {
   }
   over.cancel();
   if (error) std::rethrow_exception(error);
+  if (waited == Waited::some_dropped)
+    throw std::logic_error(
+        "magpie: TaskGroup::wait(): goroutines of the group were dropped when their run() ended");
 }
 
 void TaskGroup::set_limit(std::int64_t n) {
@@ -39,20 +58,23 @@ Context TaskGroup::context() const {
 }
 
 void TaskGroup::take_slot() {
+  if (running_.counts_dropped()) forget_dropped();
   if (slots_) slots_->acquire();
   active_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool TaskGroup::try_take_slot() {
+  if (running_.counts_dropped()) forget_dropped();
   if (slots_ && !slots_->try_acquire()) return false;
   active_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-// done() is last: wait() may destroy the group then.
+// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its acquire. done() is
+// last: wait() may destroy the group then.
 void TaskGroup::end_one() {
-  active_.fetch_sub(1, std::memory_order_release);
   if (slots_) slots_->release();
+  active_.fetch_sub(1, std::memory_order_release);
   running_.done();
 }
 

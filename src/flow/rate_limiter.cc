@@ -1,13 +1,21 @@
-// rate_limiter.cc: the bucket is one number, the time at which it would be full.
+// rate_limiter.cc: tokens are stretches of time.
 //
-//   Taking a token moves that time by 1 / rate. There are tokens as long as it is less than burst / rate ahead of now;
-//   whoever moves it further waits for the difference. So nobody has to refill anything, and those who wait have their
-//   turns reserved in the order in which they came.
+//   A token is a stretch of 1 / rate on the axis of time. Whoever takes tokens gets a stretch of so many, which begins
+//   now or later and overlaps with nobody's; its turn comes `burst / rate` before its end, which may be past already.
+//   Usually that is the stretch behind all others, from full_at_ns_ on. So nobody has to refill anything, and those who
+//   wait have their turns reserved in the order in which they came. One that gives up leaves a gap, and the first who
+//   fits into a gap gets it: nobody else's turn changes.
+//
+// Limit  Of those whose turn came between t1 and t2 each stretch begins after t1: if its owner did not wait it begins
+//        after now, else not more than `burst` before its end, which is `burst` after its turn. And it ends
+//        before t2 + burst / rate. As they do not overlap they have at most burst + rate * (t2 - t1) tokens.
 #include <magpie/rate_limiter.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -40,14 +48,56 @@ std::int64_t RateLimiter::cost_ns(std::int64_t tokens) const {
   return static_cast<std::int64_t>(std::min(ns_per_token_ * static_cast<double>(tokens), kMost));
 }
 
+// Where the first stretch of that length begins that nobody has.
+std::int64_t RateLimiter::find_locked(std::int64_t cost, std::int64_t now) {
+  std::erase_if(given_up_, [now](const Stretch& gap) { return gap.end_ns <= now; });
+  for (Stretch& gap : given_up_) {
+    gap.begin_ns = std::max(gap.begin_ns, now);
+    if (gap.end_ns - gap.begin_ns >= cost) return gap.begin_ns;
+  }
+  return std::max(full_at_ns_, now);
+}
+
+// What find_locked() has found.
+void RateLimiter::claim_locked(std::int64_t begin, std::int64_t cost) {
+  for (auto gap = given_up_.begin(); gap != given_up_.end(); ++gap) {
+    if (gap->begin_ns != begin) continue;
+    gap->begin_ns += cost;
+    if (gap->begin_ns == gap->end_ns) given_up_.erase(gap);
+    return;
+  }
+  full_at_ns_ = begin + cost;
+}
+
+// Without memory it is nobody's: that is not more than the limit.
+void RateLimiter::give_up_locked(Stretch stretch) noexcept try {
+  auto next = std::find_if(given_up_.begin(), given_up_.end(),
+                           [&](const Stretch& gap) { return gap.begin_ns >= stretch.end_ns; });
+  if (next != given_up_.end() && next->begin_ns == stretch.end_ns) {
+    next->begin_ns = stretch.begin_ns;
+  } else {
+    next = given_up_.insert(next, stretch);
+  }
+  if (next != given_up_.begin() && std::prev(next)->end_ns == next->begin_ns) {
+    std::prev(next)->end_ns = next->end_ns;
+    next = std::prev(given_up_.erase(next));
+  }
+  if (next->end_ns == full_at_ns_) {
+    full_at_ns_ = next->begin_ns;
+    given_up_.erase(next);
+  }
+} catch (const std::bad_alloc&) {
+}
+
 bool RateLimiter::allow(std::int64_t tokens) {
   if (tokens < 1) return true;
   if (tokens > burst_) return false;
+  const std::int64_t cost = cost_ns(tokens);
   std::lock_guard hold(mutex_);
   std::int64_t now = detail::steady_now_ns();
-  std::int64_t full_at = std::max(full_at_ns_, now) + cost_ns(tokens);
-  if (full_at - now > cost_ns(burst_)) return false;
-  full_at_ns_ = full_at;
+  std::int64_t begin = find_locked(cost, now);
+  if (begin + cost - now > cost_ns(burst_)) return false;
+  claim_locked(begin, cost);
   return true;
 }
 
@@ -58,25 +108,26 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
   }
   if (context.cancelled()) return false;
   if (tokens < 1) return true;
-  std::int64_t turn;
+  const std::int64_t cost = cost_ns(tokens);
+  const Chan<void> done = context.done();  // may throw: before anything is taken
+  std::int64_t begin, turn;
   {
     std::lock_guard hold(mutex_);
     std::int64_t now = detail::steady_now_ns();
-    std::int64_t full_at = std::max(full_at_ns_, now) + cost_ns(tokens);
-    turn = full_at - cost_ns(burst_);
+    begin = find_locked(cost, now);
+    turn = begin + cost - cost_ns(burst_);
     auto deadline = context.deadline();
     if (deadline && turn > now && TimePoint(std::chrono::nanoseconds(turn)) > *deadline)
       return false;
-    full_at_ns_ = full_at;
+    claim_locked(begin, cost);
     if (turn <= now) return true;
   }
   std::size_t ended =
       select(on_timeout(std::chrono::nanoseconds(turn - detail::steady_now_ns()), [] {}),
-             on_recv(context.done(), [](bool) {}));
+             on_recv(done, [](bool) {}));
   if (ended == 0) return true;
-  // Its turn is free again for those who come later; those who wait already keep theirs.
   std::lock_guard hold(mutex_);
-  full_at_ns_ -= cost_ns(tokens);
+  give_up_locked({begin, begin + cost});
   return false;
 }
 

@@ -24,7 +24,7 @@ WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
 
 WorkerPool::~WorkerPool() {
   close();
-  workers_.wait();
+  (void)workers_.wait_unless_dropped();
 }
 
 void WorkerPool::work() {
@@ -47,13 +47,15 @@ void WorkerPool::close() {
 
 void WorkerPool::wait() {
   close();
-  workers_.wait();
+  bool all_ended = workers_.wait_unless_dropped();
   std::exception_ptr error;
   {
     std::lock_guard hold(mutex_);
     error = std::exchange(first_error_, nullptr);
   }
   if (error) std::rethrow_exception(error);
+  if (!all_ended)
+    throw std::logic_error("magpie: WorkerPool::wait(): its workers were dropped when run() ended");
 }
 
 }  // namespace magpie

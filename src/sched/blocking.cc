@@ -105,9 +105,9 @@ namespace magpie {
 
 using namespace sched;
 
+// Without an Entry, which may end on another thread: it is this one that the caller wants to stay on.
 ThreadLock::ThreadLock() noexcept {
-  Entry entry;
-  M* m = entry.m();
+  M* m = current_m();
   if (m == nullptr) return;
   ++m->thread_locks;
   m->current->bound = true;

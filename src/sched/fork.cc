@@ -5,12 +5,14 @@
 #include "base/check.h"
 #include "sched/current.h"
 #include "sched/overflow.h"
+#include "sched/run_end.h"
 #include "sched/runtime.h"
 
 namespace magpie::sched {
 namespace {
 
 void in_child() {
+  forget_waiting_threads();
   if (runtime == nullptr) return;
   runtime->preemption.remove();
   remove_overflow_handler();

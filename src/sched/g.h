@@ -66,6 +66,7 @@ struct alignas(base::kCacheLine) G {
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 
   bool joinable = false;              // fixed while started
+  bool asked_for_stack = false;       // fixed while started: extra->stack_size is not 0
   base::Relaxed<bool> bound = false;  // written by its owner: it stays on its thread, see bound.h
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];

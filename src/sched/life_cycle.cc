@@ -29,6 +29,7 @@
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/queues.h"
+#include "sched/run_end.h"
 #include "sched/runtime.h"
 #include "sched/spawn.h"
 #include "sched/timers.h"
@@ -198,6 +199,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   Installed installed(rt);
   run_with(rt, Main{body, argument});
   drop_goroutines(rt);
+  note_run_end(rt.generation);
   for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
 }
 

@@ -94,7 +94,10 @@ bool admit_joinable(M* m, G* g) {
   return true;
 }
 
-void drop_extra(G* g) { delete std::exchange(g->extra, nullptr); }
+void drop_extra(G* g) {
+  g->asked_for_stack = false;
+  delete std::exchange(g->extra, nullptr);
+}
 
 void free_record_slowly(M* m, G* g) {
   MAGPIE_DCHECK(g->extra == nullptr);

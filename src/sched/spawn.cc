@@ -124,6 +124,7 @@ Task* make_task(const GoOptions& options) {
     GExtra& extra = g_of(task)->need_extra();
     extra.name = options.name;
     extra.stack_size = options.stack_size;
+    g_of(task)->asked_for_stack = options.stack_size != 0;
   } catch (...) {
     unmake_task(task);
     throw;

@@ -181,8 +181,9 @@ void Sysmon::wait_for_the_end(Runtime& rt) {
     rt.threads.for_each([](M* m) {
       if (m->current == nullptr) return;
       base::warn(
-          "main has returned; run() waits for a goroutine that runs without calling the runtime, "
-          "or blocks its thread, on thread %d",
+          "main has returned; run() waits for a goroutine on thread %d that runs without calling the "
+          "runtime, is in blocking(), or waits for what is none of Magpie's, such as a std::mutex; "
+          "one that a dropped goroutine holds is never unlocked",
           static_cast<int>(m->tid.load(base::relaxed)));
     });
   }

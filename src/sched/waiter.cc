@@ -13,14 +13,25 @@ Waiter::Waiter() {
   if (m != nullptr) g_ = m->current;
 }
 
-void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argument) {
+// As a plain thread. Not `told`: that is seen to.
+ThreadSleep::End Waiter::sleep_until(std::int64_t deadline_ns, void (*look_again)(void*),
+                                     void* argument) {
+  for (;;) {
+    ThreadSleep::End end = sleep_.sleep(deadline_ns);
+    if (end != ThreadSleep::End::told) return end;
+    look_again(argument);
+  }
+}
+
+void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argument,
+                  void (*look_again)(void*)) {
   struct Step {
     Waiter* self;
     bool (*commit)(Waiter&, void*);
     void* argument;
   } step{this, commit, argument};
   if (g_ == nullptr) {
-    if (commit(*this, argument)) event_.wait();
+    if (commit(*this, argument)) (void)sleep_until(kNever, look_again, argument);
     return;
   }
   Entry entry;
@@ -66,16 +77,17 @@ struct Waiter::Timed : timer::Timer {
 };
 
 bool Waiter::wait_until(std::int64_t deadline_ns, WaitReason reason, bool (*commit)(Waiter&, void*),
-                        bool (*withdraw)(Waiter&, void*), void* argument) {
+                        bool (*withdraw)(Waiter&, void*), void* argument,
+                        void (*look_again)(void*)) {
   if (deadline_ns == kNever) {
-    wait(reason, commit, argument);
+    wait(reason, commit, argument, look_again);
     return true;
   }
   if (g_ == nullptr) {
     commit(*this, argument);
-    if (event_.wait_until(deadline_ns)) return true;
+    if (sleep_until(deadline_ns, look_again, argument) == ThreadSleep::End::woken) return true;
     if (withdraw(*this, argument)) return false;
-    event_.wait();  // whoever woke it is about to set the event
+    block_thread();  // it is about to be woken
     return true;
   }
   Entry entry;
@@ -91,7 +103,7 @@ void Waiter::wake() {
   if (g_ != nullptr) {
     ready(g_);
   } else {
-    event_.set();
+    sleep_.wake();
   }
 }
 

@@ -48,6 +48,10 @@ bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
   Presence presence;
   as_lock(mutex.lock).lock();
   WokenMark woken(mutex.woken);
+  if (woken.take_lock_back()) {
+    as_lock(mutex.lock).unlock();
+    return true;
+  }
   if (turn != Turn::newcomer) woken.clear();
   bool alone = list.first(presence) == nullptr;
   bool is_woken = woken.is_set(presence);
@@ -92,6 +96,24 @@ bool leave_line(Waiter&, void* sleeper) {
   return listed;
 }
 
+// A plain thread that waits in line is told that a run() has ended: the goroutine that was woken, or handed the mutex, may
+// be gone, and nobody would look at the line.
+void look_again(void* sleeper) {
+  MutexState& mutex = static_cast<MutexSleeper*>(sleeper)->mutex;
+  WaitList& list = as_list(mutex.waiters);
+  bool owns;
+  {
+    Presence presence;
+    as_lock(mutex.lock).lock();
+    WokenMark woken(mutex.woken);
+    owns = woken.take_lock_back();
+    if (!owns && list.first(presence) != nullptr && !woken.is_set(presence))
+      owns = MutexWord::take_or_ask(mutex.word, MutexWord::call, MutexWord::call);
+    as_lock(mutex.lock).unlock();
+  }
+  if (owns) unlock(mutex);  // which serves the line
+}
+
 // A newcomer may take the mutex by itself.
 bool spin_to_take(MutexState& mutex) {
   for (int i = 0; i < sync::kSpins && sync::is_worth_spinning(); ++i) {
@@ -112,12 +134,17 @@ void spin_while_taken(MutexState& mutex) {
 
 bool wait_in_line(MutexState& mutex, WaitReason reason, std::int64_t deadline_ns) {
   MutexSleeper self(mutex);
+  sched::ToldOfRunEnd told(self.waiter);
   Turn turn = Turn::newcomer;
   for (;;) {
     if (take_or_get_in_line(self, turn)) return true;
     if (turn == Turn::last) return false;
-    if (!self.waiter.wait_until(deadline_ns, reason, unlock_list, leave_line, &self)) return false;
-    if (self.handed) return true;
+    if (!self.waiter.wait_until(deadline_ns, reason, unlock_list, leave_line, &self, look_again))
+      return false;
+    if (self.handed) {
+      if (!self.is_thread) WokenMark(mutex.woken).arrive();
+      return true;
+    }
     spin_while_taken(mutex);
     turn = deadline_ns != kNoDeadline && base::now_ns() >= deadline_ns ? Turn::last : Turn::woken;
   }
@@ -132,6 +159,7 @@ void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& prese
   WaitList& list = as_list(mutex.waiters);
   list.unlink(first);
   first.handed = true;
+  WokenMark(mutex.woken).set_handed(first, presence);
   MutexWord::Held as = MutexWord::held;
   if (list.first(presence) != nullptr) {
     bool starved = base::now_ns() - first.since_ns >= kStarvingNs;

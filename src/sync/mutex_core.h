@@ -19,6 +19,9 @@
 //           STARVING. So somebody will look at the list: the woken one or the owner. A waiter gets on the list in the
 //           same hold of the lock in which it found the mutex taken and asked; the owner, if it misses the question,
 //           has not given back yet: its HELD -> FREE fails.
+// Dropped   When run() ends, goroutines on the list, a woken one, and one that the mutex was handed to and that has not
+//           run yet are dropped, and tell nobody. The list forgets them; the marks of the latter two say so
+//           (woken_mark.h); plain threads on the list are told, and do what they would have done.
 // Fair      STARVING is left when the list is empty or when the new owner has waited less than a millisecond.
 // Lifetime  The last touch of who gives it back is HELD -> FREE, or the release of the lock while the one that it will
 //           wake still waits. A list found empty (time was up, dropped) leads back to HELD, and so to HELD -> FREE.

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "sync/in_transit.h"
 #include "sync/rw_mutex_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
@@ -16,6 +17,7 @@ using sched::WaitList;
 using sched::WaitReason;
 using sync::as_list;
 using sync::as_lock;
+using sync::InTransit;
 using sync::RWCounts;
 using sync::RWWord;
 using sync::Sleeper;
@@ -38,13 +40,17 @@ struct WriterSleeper : Sleeper {
   bool let_in = false;  // written by the one that wakes it; false: it competes
 };
 
+// What a writer has been given, in the terms of InTransit; readers count as one each.
+constexpr std::uint64_t kWholeMutex = std::uint64_t{1} << 32;
+
 // Takes all readers off the list. The caller holds the lock.
-sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts,
+sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts, InTransit given,
                            const Presence& presence) {
   sync::Woken<> readers;
   std::uint32_t taken = 0;
   while (sched::WaitRecord* record = list.first(presence)) {
     list.unlink(*record);
+    given.note(*record, 1, presence);
     readers.add(static_cast<Sleeper&>(*record));
     ++taken;
   }
@@ -57,12 +63,13 @@ RWWord::Line line_of(WaitList& writers, const Presence& presence) {
 }
 
 // Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The caller holds the lock.
-WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts,
+WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts, InTransit given,
                             const Presence& presence) {
   auto* writer = static_cast<WriterSleeper*>(list.first(presence));
   if (writer == nullptr) return nullptr;
   list.unlink(*writer);
   writer->let_in = true;
+  given.note(*writer, kWholeMutex, presence);
   counts.starving = 0;
   RWWord::set_call(word, line_of(list, presence));
   return writer;
@@ -70,9 +77,74 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
 
 }  // namespace
 
+// A run() may have ended, and with it those who were let in and have not run yet, and the woken writer.
+struct RWMutex::Insides {
+  // What the caller does when the lock is free again.
+  struct Owed {
+    sched::Waiter* let_in = nullptr;  // wake it
+    bool unlock = false;              // the mutex is the caller's: unlock it
+  };
+
+  // The caller holds the lock.
+  static Owed take_back(RWMutex& mutex, const Presence& presence) {
+    RWCounts& counts = as_counts(mutex.counts_);
+    InTransit given(mutex.given_);
+    std::uint64_t lost = given.take_back();
+    if (lost == 0) return {};
+    if (lost == kWholeMutex) return {.unlock = true};
+    if (!RWWord::leave_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
+    auto* writer = let_first_in(as_list(mutex.writers_), mutex.word_, counts, given, presence);
+    if (writer == nullptr) return {.unlock = true};
+    return {.let_in = &writer->waiter};
+  }
+
+  // The caller holds the lock. Somebody will look at the line of writers, or owes it.
+  static Owed call_for_line(RWMutex& mutex, const Presence& presence) {
+    using Line = RWWord::Line;
+    if (line_of(as_list(mutex.writers_), presence) == Line::served) return {};
+    if (WokenMark(mutex.woken_).is_set(presence)) return {};
+    auto announced =
+        RWWord::announce(mutex.word_, as_counts(mutex.counts_), Line::waiting, Line::waiting);
+    return {.unlock = announced == RWWord::Announced::holds};
+  }
+
+  static void pay(RWMutex& mutex, Owed owed) {
+    if (owed.let_in != nullptr) owed.let_in->wake();
+    if (owed.unlock) mutex.unlock();
+  }
+
+  // For a plain thread that waits and is told of the end of a run().
+  static void look_again(void* its_mutex) {
+    auto& mutex = *static_cast<RWMutex*>(its_mutex);
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    Owed owed = take_back(mutex, presence);
+    if (!owed.unlock && owed.let_in == nullptr) owed = call_for_line(mutex, presence);
+    as_lock(mutex.lock_).unlock();
+    pay(mutex, owed);
+  }
+
+  // For one who finds it taken.
+  static void look_first(RWMutex& mutex) {
+    if (!InTransit(mutex.given_).looks_lost()) return;
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    Owed owed = take_back(mutex, presence);
+    as_lock(mutex.lock_).unlock();
+    pay(mutex, owed);
+  }
+
+  static bool unlock_when_asleep(sched::Waiter&, void* its_mutex) {
+    as_lock(static_cast<RWMutex*>(its_mutex)->lock_).unlock();
+    return true;
+  }
+};
+
 void RWMutex::lock_slowly() noexcept {
   sched::Entry entry;
   WriterSleeper self;
+  sched::ToldOfRunEnd told(self.waiter);
+  Insides::look_first(*this);
   const std::int64_t since_ns = base::now_ns();
   for (bool newcomer = true;; newcomer = false) {
     const bool starves = !newcomer && base::now_ns() - since_ns >= kStarvingNs;
@@ -97,21 +169,29 @@ void RWMutex::lock_slowly() noexcept {
         as_counts(counts_).starving = starves ? 1 : 0;
       }
     }
-    self.waiter.wait(WaitReason::rw_mutex_write, sync::unlock_when_asleep, &as_lock(lock_));
-    if (self.let_in) return;
+    self.waiter.wait(WaitReason::rw_mutex_write, Insides::unlock_when_asleep, this,
+                     Insides::look_again);
+    if (self.let_in) {
+      InTransit(given_).arrive(self, kWholeMutex);
+      return;
+    }
   }
 }
 
 void RWMutex::lock_shared_slowly() noexcept {
   sched::Entry entry;
+  Sleeper self;
+  sched::ToldOfRunEnd told(self.waiter);
+  Insides::look_first(*this);
   as_lock(lock_).lock();
   if (RWWord::use_admission(as_counts(counts_))) {
     as_lock(lock_).unlock();
     return;
   }
-  Sleeper self;
   as_list(readers_).push(self, Presence());
-  self.waiter.wait(WaitReason::rw_mutex_read, sync::unlock_when_asleep, &as_lock(lock_));
+  self.waiter.wait(WaitReason::rw_mutex_read, Insides::unlock_when_asleep, this,
+                   Insides::look_again);
+  InTransit(given_).arrive(self, 1);
 }
 
 void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
@@ -126,7 +206,8 @@ void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
     as_lock(lock_).unlock();
     return;
   }
-  WriterSleeper* writer = let_first_in(as_list(writers_), word_, counts, presence);
+  WriterSleeper* writer =
+      let_first_in(as_list(writers_), word_, counts, InTransit(given_), presence);
   as_lock(lock_).unlock();
   if (writer != nullptr) {
     writer->waiter.wake();
@@ -144,7 +225,8 @@ void RWMutex::unlock_slowly() noexcept {
     as_lock(lock_).lock();
     bool held = (word_.load(base::relaxed) & RWWord::kWriter) != 0 && counts.departing == 0;
     if (!held) fail("unlocks an RWMutex that no writer holds");
-    sync::Woken<> readers = take_readers(as_list(readers_), word_, counts, presence);
+    sync::Woken<> readers =
+        take_readers(as_list(readers_), word_, counts, InTransit(given_), presence);
     auto* writer = static_cast<WriterSleeper*>(list.first(presence));
     auto writers = RWWord::Writers::none;
     if (writer != nullptr && !WokenMark(woken_).is_set(presence)) {
@@ -162,7 +244,7 @@ void RWMutex::unlock_slowly() noexcept {
         WokenMark(woken_).set(*writer, presence);
         break;
       case RWWord::Leaving::to_writer:
-        let_first_in(list, word_, counts, presence);
+        let_first_in(list, word_, counts, InTransit(given_), presence);
         break;
     }
     as_lock(lock_).unlock();

@@ -24,6 +24,9 @@
 //             or leaves an admission behind for one on its way. Admissions are as good for any reader as for the one
 //             they were left for: the count is the same. Writers: whenever the lock is free and anybody is on
 //             their list, one is woken, or CALL is set, or readers depart for the first of them.
+// Dropped     When run() ends, goroutines on the lists, a woken writer, and those who were let in and have not run yet are
+//             dropped, and tell nobody. What those were given is taken back by the next who finds the mutex taken
+//             (in_transit.h); plain threads that wait are told to do that, and to see to the writers' list.
 // Fair        New readers wait while WRITER is set; readers that waited go before the next writer; a writer that has waited
 //             for a millisecond is let in next.
 // Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while somebody whom it admits
@@ -112,6 +115,15 @@ class RWWord {
   static void forget(Word& word, RWCounts& counts, std::uint32_t dropped) {
     counts.listed -= dropped;
     word.fetch_sub(dropped, base::relaxed);  // relaxed: they did nothing
+  }
+
+  // Readers that were admitted have been dropped before they came. True: the first writer on the list waited for the
+  // last of them, it is in.
+  [[nodiscard]] static bool leave_dropped(Word& word, RWCounts& counts, std::uint32_t dropped) {
+    bool awaited = word.fetch_sub(dropped, base::relaxed) >= kWriter;  // relaxed: they did nothing
+    if (!awaited) return false;
+    counts.departing -= dropped;
+    return counts.departing == 0;
   }
 
   // By a writer on its way out.

@@ -5,6 +5,7 @@
 #include <magpie/semaphore.h>
 
 #include "base/clock.h"
+#include "sync/in_transit.h"
 #include "sync/semaphore_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
@@ -16,6 +17,7 @@ using sched::Waiter;
 using sched::WaitList;
 using sync::as_list;
 using sync::as_lock;
+using sync::InTransit;
 using sync::SemaphoreWord;
 
 static_assert(Semaphore::max() == SemaphoreWord::kMost);
@@ -24,19 +26,22 @@ namespace {
 
 // References, not the Semaphore: its insides are private.
 struct UnitSleeper : sync::Sleeper {
-  UnitSleeper(SemaphoreWord::Word& w, base::Lock& l, WaitList& waiters, std::int64_t wanted)
-      : word(w), lock(l), list(waiters), units(wanted) {}
+  UnitSleeper(SemaphoreWord::Word& w, base::Lock& l, WaitList& waiters, InTransit its_given,
+              std::int64_t wanted)
+      : word(w), lock(l), list(waiters), given(its_given), units(wanted) {}
   SemaphoreWord::Word& word;
   base::Lock& lock;
   WaitList& list;
+  InTransit given;
   const std::int64_t units;
 };
 
 using Served = sync::Woken<UnitSleeper>;
 
 // Gives the first on the list what they wait for, while there is enough. The caller holds the lock.
-Served serve(SemaphoreWord::Word& word, WaitList& list, const Presence& presence) {
+Served serve(SemaphoreWord::Word& word, WaitList& list, InTransit given, const Presence& presence) {
   Served served;
+  SemaphoreWord::put_back_locked(word, static_cast<std::int64_t>(given.take_back()));
   for (;;) {
     auto* first = static_cast<UnitSleeper*>(list.first(presence));
     if (first == nullptr) {
@@ -45,6 +50,7 @@ Served serve(SemaphoreWord::Word& word, WaitList& list, const Presence& presence
     }
     if (!SemaphoreWord::take_locked(word, first->units)) return served;
     list.unlink(*first);
+    given.note(*first, static_cast<std::uint64_t>(first->units), presence);
     served.add(*first);
   }
 }
@@ -63,11 +69,22 @@ bool leave_line(Waiter&, void* sleeper) {
   Served served;
   if (listed) {
     self.list.unlink(self);
-    served = serve(self.word, self.list, presence);
+    served = serve(self.word, self.list, self.given, presence);
   }
   self.lock.unlock();
   served.wake_all();
   return listed;
+}
+
+// A plain thread in line is told that a run() has ended: others ahead of it may be gone, or have been given units and not
+// come for them.
+void look_again(void* sleeper) {
+  auto& self = *static_cast<UnitSleeper*>(sleeper);
+  Presence presence;
+  self.lock.lock();
+  Served served = serve(self.word, self.list, self.given, presence);
+  self.lock.unlock();
+  served.wake_all();
 }
 
 void check_units(std::int64_t units) {
@@ -92,18 +109,20 @@ bool Semaphore::try_acquire_slowly(std::int64_t units) {
       case SemaphoreWord::Taken::yes:
         return true;
       case SemaphoreWord::Taken::too_few:
-        return false;
+        if (!InTransit(given_).looks_lost()) return false;
+        break;
       case SemaphoreWord::Taken::others_wait:
         break;
     }
-    // Unless all of them have been dropped.
+    // Unless all of them have been dropped, or those who were given units.
     Presence presence;
     as_lock(lock_).lock();
-    Served served = serve(word_, as_list(waiters_), presence);
+    Served served = serve(word_, as_list(waiters_), InTransit(given_), presence);
     bool others_wait = as_list(waiters_).first(presence) != nullptr;
     as_lock(lock_).unlock();
     served.wake_all();
     if (others_wait) return false;
+    if (SemaphoreWord::looks_too_few(word_, units)) return false;
   }
 }
 
@@ -113,12 +132,13 @@ bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) 
   if (deadline <= base::now_ns()) return try_acquire_slowly(units);
   sched::Entry entry;
   WaitList& list = as_list(waiters_);
-  UnitSleeper self(word_, as_lock(lock_), list, units);
+  UnitSleeper self(word_, as_lock(lock_), list, InTransit(given_), units);
+  sched::ToldOfRunEnd told(self.waiter);
   for (;;) {
     Presence presence;
     as_lock(lock_).lock();
     // Somebody can be served only if others ahead of them have been dropped.
-    Served served = serve(word_, list, presence);
+    Served served = serve(word_, list, self.given, presence);
     if (!served.any()) {
       if (list.first(presence) == nullptr && SemaphoreWord::take_or_ask(word_, units)) {
         as_lock(lock_).unlock();
@@ -130,8 +150,10 @@ bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) 
     as_lock(lock_).unlock();
     served.wake_all();
   }
-  return self.waiter.wait_until(deadline, sched::WaitReason::semaphore, unlock_list, leave_line,
-                                &self);
+  bool served = self.waiter.wait_until(deadline, sched::WaitReason::semaphore, unlock_list,
+                                       leave_line, &self, look_again);
+  if (served) self.given.arrive(self, static_cast<std::uint64_t>(units));
+  return served;
 }
 
 void Semaphore::release(std::int64_t units) {
@@ -157,7 +179,7 @@ bool Semaphore::release_and_serve(std::int64_t units) {
     as_lock(lock_).lock();
     others_wait = list.first(presence) != nullptr;
     too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
-    Served served = serve(word_, list, presence);
+    Served served = serve(word_, list, InTransit(given_), presence);
     as_lock(lock_).unlock();
     served.wake_all();
   }

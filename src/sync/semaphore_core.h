@@ -14,6 +14,9 @@
 //           been seen.
 // Fair      Nobody takes units past those who wait: not by exchange (WAITERS), not under the lock (the list is not
 //           empty). Units may lie idle while the first waits for more.
+// Dropped   When run() ends, goroutines on the list, and those that were served and have not run yet, are dropped and tell
+//           nobody. Their units are put back by whoever takes the lock next (in_transit.h); plain threads on the list
+//           are told to do that.
 // Lifetime  The last touch of a release is an exchange without WAITERS, or the release of the lock while somebody whom it
 //           serves, or who is first and waits for more, has not returned. A list that is found empty (time was up,
 //           dropped) leads back to the exchange.
@@ -66,7 +69,17 @@ class SemaphoreWord {
     }
   }
 
+  // A hint.
+  static bool looks_too_few(const Word& word, std::int64_t units) {
+    return word.load(base::relaxed) < pack(units);
+  }
+
   // ---- under the lock
+
+  // Units that were taken for one that has been dropped since. Others may change the word, as WAITERS may not be set.
+  static void put_back_locked(Word& word, std::int64_t units) {
+    if (units != 0) word.fetch_add(pack(units), base::release);
+  }
 
   // On an empty list. False: WAITERS is set now, get on the list.
   [[nodiscard]] static bool take_or_ask(Word& word, std::int64_t units) {

@@ -2,6 +2,10 @@
 
 #include <magpie/wait_group.h>
 
+#include "base/check.h"
+#include "sched/current.h"
+#include "sched/run_end.h"
+#include "sched/runtime.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
 #include "sync/wait_group_core.h"
@@ -64,17 +68,95 @@ bool WaitGroup::add_and_wake(std::int64_t n) {
   return true;
 }
 
+// The run() first: one who sees the count sees which run() it is of.
+WaitGroup::Starting::Starting(WaitGroup& group)
+    : keeps_run_(sched::current_m() == nullptr && sched::enter_runtime()) {
+  if (keeps_run_ || sched::current_m() != nullptr) {  // else go() will refuse
+    std::uint64_t run = sched::runtime->generation;
+    // relaxed: add() releases it
+    if (group.run_.load(base::relaxed) != run) group.run_.store(run, base::relaxed);
+  }
+  try {
+    group.add(1);
+  } catch (...) {
+    if (keeps_run_) sched::leave_runtime();
+    throw;
+  }
+}
+
+WaitGroup::Starting::~Starting() {
+  if (keeps_run_) sched::leave_runtime();
+}
+
+// Some that it counts are gone: nobody will be done for them.
+bool WaitGroup::counts_dropped() const {
+  if (WaitGroupWord::is_zero(state_)) return false;  // acquires; with Starting
+  std::uint64_t run = run_.load(base::relaxed);
+  return run != 0 && sched::is_over(run);
+}
+
+struct WaitGroup::Insides {
+  struct GroupSleeper : Sleeper {
+    explicit GroupSleeper(WaitGroup& its) : group(its) {}
+    WaitGroup& group;
+    bool gave_up = false;
+  };
+
+  static bool unlock_when_asleep(sched::Waiter&, void* sleeper) {
+    as_lock(static_cast<GroupSleeper*>(sleeper)->group.lock_).unlock();
+    return true;
+  }
+
+  // For a plain thread that is told of the end of a run().
+  static void say_so(void* sleeper) { say_so(static_cast<GroupSleeper*>(sleeper)->group); }
+  static void say_so(const WaitGroup& group) {
+    if (!group.counts_dropped()) return;
+    base::warn(
+        "WaitGroup::wait() waits for goroutines that were dropped when their run() ended, and will "
+        "never be done; a WaitGroup that outlives run() must be waited for inside it");
+  }
+  static void give_up(void* sleeper) {
+    auto& self = *static_cast<GroupSleeper*>(sleeper);
+    if (!self.group.counts_dropped()) return;
+    WaitList& list = as_list(self.group.waiters_);
+    Presence presence;
+    as_lock(self.group.lock_).lock();
+    self.gave_up = list.holds(self, presence);
+    if (self.gave_up) list.unlink(self);
+    as_lock(self.group.lock_).unlock();
+    if (self.gave_up) self.waiter.wake();
+  }
+
+  // True: the count was zero. False: it gave up.
+  static bool wait(WaitGroup& group, void (*look_again)(void* sleeper)) {
+    sched::Entry entry;
+    GroupSleeper self(group);
+    sched::ToldOfRunEnd told(self.waiter);
+    as_lock(group.lock_).lock();
+    if (!WaitGroupWord::announce_waiter(group.state_)) {
+      as_lock(group.lock_).unlock();
+      return true;
+    }
+    as_list(group.waiters_).push(self, Presence());
+    self.waiter.wait(sched::WaitReason::wait_group, unlock_when_asleep, &self, look_again);
+    return !self.gave_up;
+  }
+};
+
 void WaitGroup::wait() {
   if (WaitGroupWord::is_zero(state_)) return;
-  sched::Entry entry;
-  as_lock(lock_).lock();
-  if (!WaitGroupWord::announce_waiter(state_)) {
-    as_lock(lock_).unlock();
-    return;
-  }
-  Sleeper self;
-  as_list(waiters_).push(self, Presence());
-  self.waiter.wait(sched::WaitReason::wait_group, sync::unlock_when_asleep, &as_lock(lock_));
+  Insides::say_so(*this);
+  (void)Insides::wait(*this, Insides::say_so);
+}
+
+bool WaitGroup::wait_unless_dropped() {
+  if (WaitGroupWord::is_zero(state_)) return true;
+  if (counts_dropped()) return false;
+  return Insides::wait(*this, Insides::give_up);
+}
+
+void WaitGroup::forget_dropped() {
+  if (counts_dropped()) add(-WaitGroupWord::count_of(state_));
 }
 
 }  // namespace magpie

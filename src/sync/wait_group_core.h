@@ -73,6 +73,10 @@ class WaitGroupWord {
     return word.load(base::acquire) >> 1 == 0;
   }
 
+  static std::int64_t count_of(const base::Atomic<std::uint64_t>& word) {
+    return static_cast<std::int64_t>(word.load(base::acquire) >> 1);
+  }
+
   // Under the list's lock. False: the count is zero.
   [[nodiscard]] static bool announce_waiter(base::Atomic<std::uint64_t>& word) {
     std::uint64_t before = word.load(base::acquire);

@@ -2,9 +2,10 @@
 //
 // A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own stack.
 // Fork-join code then runs depth first, with hardly a switch, where first-in-first-out order would expand
-// it breadth first into millions of parked parents. Only while half of the joiner's stack is left, so that
-// chains of joins do not overflow, and only for goroutines that asked for no stack of their own. Protocols
-// [join] and [claim]: sched/join.h.
+// it breadth first into millions of parked parents. Only while three quarters of a usual stack are left, whatever stack
+// the joiner has: so much every goroutine may count on. A chain of joins goes on on a new stack then, after hundreds of
+// usual frames. And only for goroutines that asked for no stack of their own. Protocols [join] and [claim]:
+// sched/join.h.
 #include <magpie/detail/task.h>
 #include <magpie/runtime.h>
 
@@ -22,10 +23,15 @@ using namespace sched;
 
 namespace {
 
+bool has_room_for_another(M* m) {
+  const stack::Stack* stack = m->current->stack;
+  std::size_t usual = stack->pooled ? stack->usable() : runtime->stacks.stack_size();
+  return stack_left(m) >= usual - usual / 4;
+}
+
+// Others may run g at this moment: only what is fixed while it is started may be looked at.
 bool may_run_in_place(M* m, G* g) {
-  G* joiner = m->current;
-  return (g->extra == nullptr || g->extra->stack_size == 0) && !joiner->bound &&
-         stack_left(m) > joiner->stack->usable() / 2;
+  return !g->asked_for_stack && !m->current->bound && has_room_for_another(m);
 }
 
 // True: it was run here.

@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
 #include <magpie/go.h>
@@ -42,10 +43,8 @@ void* TimerState::fire_state(timer::Timer& timer) {
 void TimerState::fire_locked() {
   std::int64_t now = base::now_ns();
   std::int64_t again = kNoDeadline;
-  if (cancelled) {
-    again = fire_instead_ns;
-    cancelled = false;
-    fire_instead_ns = kNoDeadline;
+  if (std::optional<std::int64_t> instead = firing.take_word()) {
+    again = *instead;
   } else if (!deliver_locked(now)) {
     again = now + kRetryNs;
   } else if (ticks) {
@@ -56,14 +55,14 @@ void TimerState::fire_locked() {
     return;
   }
   // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
+  firing.rearm();
   (void)sched::arm(*this, again);  // true: a runtime runs, or nobody would fire
   lock.unlock();
 }
 
 // True: nobody else knows it, the caller frees it.
 bool TimerState::finish_and_unlock() {
-  bool dies = orphaned;
-  decided = true;
+  bool dies = firing.decide();
   lock.unlock();
   if (!dies) finished();
   return dies;
@@ -112,14 +111,6 @@ bool TimerState::take_back_locked() {
   return values.try_recv().has_value();
 }
 
-// Somebody is about to fire it and waits for the lock. True: it would have fired, now or later.
-bool TimerState::fire_instead_at(DeadlineNs when) {
-  bool was_active = !cancelled || fire_instead_ns != kNoDeadline;
-  cancelled = true;
-  fire_instead_ns = when;
-  return was_active;
-}
-
 bool TimerState::stop() {
   // A value that a ticker has sent before may still be there.
   if (!ticks && sched::disarm(*this) == TimerSet::Removal::removed) [[likely]]
@@ -132,9 +123,11 @@ bool TimerState::stop_late() {
   sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
-  if (where == TimerSet::Removal::firing && !decided) return fire_instead_at(kNoDeadline);
+  bool was_active = std::exchange(is_for_ever, false) || where == TimerSet::Removal::removed;
+  if (where == TimerSet::Removal::firing && firing.may_leave_word())
+    was_active |= firing.leave_word(kNoDeadline);
   bool unreceived = take_back_locked();
-  return where == TimerSet::Removal::removed || unreceived;
+  return was_active || unreceived;
 }
 
 void TimerState::wait_until_idle() const {
@@ -148,14 +141,19 @@ bool TimerState::reset(DeadlineNs first, std::int64_t period) {
   sched::Entry entry;
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
-  period_ns = period;
-  if (where == TimerSet::Removal::firing && !decided) return fire_instead_at(first);
-  if (where == TimerSet::Removal::firing) wait_until_idle();  // some instructions
+  bool was_active = std::exchange(is_for_ever, false) || where == TimerSet::Removal::removed;
   bool unreceived = take_back_locked();
-  decided = false;
-  if (first != kNoDeadline && !sched::arm(*this, first))
-    throw std::logic_error("magpie: reset() of a timer: no runtime runs");
-  return where == TimerSet::Removal::removed || unreceived;
+  period_ns = period;
+  if (where == TimerSet::Removal::firing && firing.may_leave_word()) {
+    was_active |= firing.leave_word(first);
+  } else {
+    if (where == TimerSet::Removal::firing) wait_until_idle();  // some instructions
+    firing.begin();
+    if (first != kNoDeadline && !sched::arm(*this, first))
+      throw std::logic_error("magpie: reset() of a timer: no runtime runs");
+  }
+  is_for_ever = first == kNoDeadline;
+  return was_active || unreceived;
 }
 
 Chan<TimePoint> TimerState::channel() {
@@ -178,9 +176,9 @@ Chan<TimePoint> TimerState::channel() {
 
 void TimerState::last_handle_gone() {
   // [timer] idle: whoever took it out of its set has let go of it, and nobody is left who could arm it again. Only
-  // a tick that was not received is still to be taken back.
+  // a tick that was not received is still to be taken back, and one that fired it may still hold the lock.
   bool kept_a_tick = ticks && values != Chan<TimePoint>::nil();
-  if (word.is_idle() && !kept_a_tick) {
+  if (word.is_idle() && !kept_a_tick && !firing.was_rearmed()) {
     delete this;
     return;
   }
@@ -190,10 +188,7 @@ void TimerState::last_handle_gone() {
     sched::Entry entry;
     std::lock_guard hold(lock);
     timer::TimerWord::View where = word.view();
-    if (where.set != nullptr || (where.firing && !decided)) {
-      orphaned = true;  // once the lock is free whoever fires it may free it
-      return;
-    }
+    if (firing.leave_to_firing(where)) return;  // once the lock is free it may be gone
   }
   wait_until_idle();
   delete this;
@@ -201,7 +196,8 @@ void TimerState::last_handle_gone() {
 
 TimerHandle::TimerHandle(DeadlineNs first, std::int64_t period_ns, TimerCall call)
     : state_(new TimerState(period_ns, std::move(call))) {
-  if (first == kNoDeadline || sched::arm(*state_, first)) return;
+  state_->is_for_ever = first == kNoDeadline;
+  if (state_->is_for_ever || sched::arm(*state_, first)) return;
   delete state_;
   throw std::logic_error("magpie: no runtime runs; use timers inside magpie::run()");
 }

@@ -1,10 +1,9 @@
 // timer_state.h: a timer that users hold: its value goes to a channel, or it starts a goroutine.
 //
-//   Handles share it. While it is armed or fires it lives on without any: whoever fires it frees it then (orphaned).
-//
-//   A record that fires belongs to whoever fires it, so stop() and reset() leave word for it: cancelled, and when to
-//   fire instead. Firing decides under the lock: before that a stop() is in time, after it too late, but for a
-//   value that nobody has received, which stop() takes back from the channel.
+//   Handles share it. While it is armed or fires it lives on without any. How handles and the one that fires it agree:
+//   [timer-firing], firing.h. A value that nobody has received is taken back from the channel by stop() and reset(),
+//   also one of an earlier tick while the next one fires.
+//   A timer whose time never comes is in no set, and still counts as started (is_for_ever).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/lock.h"
+#include "time/firing.h"
 #include "timer/timer.h"
 
 namespace magpie::detail {
@@ -43,11 +43,9 @@ struct TimerState : timer::Timer {
   // guarded by lock
   std::int64_t period_ns;                           // if it ticks
   Chan<TimePoint> values = Chan<TimePoint>::nil();  // made when somebody asks for it
-  std::int64_t unseen_ns = 0;                // when it fired before anybody asked; 0: it did not
-  DeadlineNs fire_instead_ns = kNoDeadline;  // only if cancelled
-  bool cancelled = false;                    // while it fires: it shall not
-  bool decided = false;   // while it fires: it has, and does not touch this any more
-  bool orphaned = false;  // no handle is left
+  std::int64_t unseen_ns = 0;  // when it fired before anybody asked; 0: it did not
+  TimerFiring firing;          // [timer-firing]
+  bool is_for_ever = false;    // it was started, for a time that never comes
 
  private:
   static void* fire_state(timer::Timer& timer);
@@ -57,7 +55,6 @@ struct TimerState : timer::Timer {
   void fire_locked();
   bool deliver_locked(std::int64_t now_ns);
   bool take_back_locked();
-  bool fire_instead_at(DeadlineNs when);
   [[nodiscard]] bool finish_and_unlock();
   void wait_until_idle() const;
   void free_outside();

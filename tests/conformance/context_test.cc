@@ -137,6 +137,13 @@ RT_TEST(Context, KeysOfDifferentTypesAreDifferent) {
   EXPECT_EQ(context.value<int>(1L), std::nullopt);
 }
 
+RT_TEST(Context, ANearerValueOfAnotherTypeHidesTheOneFurtherUp) {
+  Context context =
+      Context::background().with_value("key", std::string("outer")).with_value("key", 1);
+  EXPECT_EQ(context.value<std::string>("key"), std::nullopt);
+  EXPECT_EQ(context.value<int>("key"), 1);
+}
+
 RT_TEST(Context, StopTokenIsAskedToStop) {
   Context context = Context::background().with_cancel();
   std::stop_token token = context.stop_token();
@@ -149,6 +156,87 @@ RT_TEST(Context, StopTokenIsAskedToStop) {
   EXPECT_EQ(called, 1);
   EXPECT_TRUE(context.stop_token().stop_requested());
   EXPECT_TRUE(context.with_cancel().stop_token().stop_requested());
+}
+
+// While a callback waits its goroutine keeps the thread: else another one there would pass for the callback itself, and
+// the standard library would let it destroy what runs.
+RT_TEST(Context, ACallbackOfAStopTokenIsNotDestroyedWhileItWaits) {
+  Context context = Context::background().with_cancel();
+  Chan<void> gate;
+  std::atomic<bool> in_callback{false}, destroyed{false}, destroyed_too_early{false};
+  auto callback = [&] {
+    in_callback = true;
+    for (int i = 0; i < 20; ++i) yield();
+    gate.recv();
+    destroyed_too_early = destroyed.load();
+  };
+  std::atomic<bool> registered{false};
+  auto owner = spawn([&] {
+    {
+      std::stop_callback stop(context.stop_token(), callback);
+      registered = true;
+      EXPECT_TRUE(eventually([&] { return in_callback.load(); }));
+    }
+    destroyed = true;
+  });
+  go([&] {
+    EXPECT_TRUE(eventually([&] { return in_callback.load(); }));
+    for (int i = 0; i < 20; ++i) yield();
+    gate.close();
+  });
+  EXPECT_TRUE(eventually([&] { return registered.load(); }));
+  context.cancel();
+  owner.join();
+  EXPECT_FALSE(destroyed_too_early);
+}
+
+RT_TEST(Context, ACallbackMayCancelWhatIsBeingCancelled) {
+  Context parent = Context::background().with_cancel();
+  Context child = parent.with_cancel();
+  int calls = 0;
+  std::stop_callback stop(child.stop_token(), [&] {
+    ++calls;
+    parent.cancel();
+    child.cancel();
+  });
+  parent.cancel();
+  EXPECT_EQ(calls, 1);
+}
+
+RT_TEST(Context, ASecondCancelReturnsWhenAllAreOver) {
+  for (int round = 0; round < 5; ++round) {
+    Context root = Context::background().with_cancel();
+    std::vector<Context> children;
+    for (int i = 0; i < support::scaled(20'000); ++i) children.push_back(root.with_cancel());
+    auto first = spawn([&] { root.cancel(); });
+    EXPECT_TRUE(eventually([&] { return root.cancelled(); }));
+    root.cancel();
+    for (const Context& child : children) ASSERT_TRUE(child.cancelled());
+    first.join();
+  }
+}
+
+// The one above waits for the one below, also when that came first.
+RT_TEST(Context, CancelReturnsWhenWhatAnotherCancelsBelowItIsOverToo) {
+  for (int round = 0; round < 5; ++round) {
+    Context root = Context::background().with_cancel();
+    Context middle = root.with_cancel();
+    std::vector<Context> children;
+    for (int i = 0; i < support::scaled(20'000); ++i) children.push_back(middle.with_cancel());
+    auto below = spawn([&] { middle.cancel(); });
+    EXPECT_TRUE(eventually([&] { return middle.cancelled(); }));
+    root.cancel();
+    for (const Context& child : children) ASSERT_TRUE(child.cancelled());
+    below.join();
+  }
+}
+
+// Watched by ThreadSanitizer: the timer is there before it can fire.
+RT_TEST(Context, AShortTimeoutMayEndWhileItIsBeingMade) {
+  for (int i = 0; i < support::scaled(3000); ++i) {
+    Context context = Context::background().with_timeout(std::chrono::nanoseconds(200 + i % 3000));
+    if (i % 8 == 0) context.done().recv();
+  }
 }
 
 RT_TEST(Context, ATimeoutAsksTheStopTokenToo) {

@@ -210,6 +210,27 @@ RT_TEST(RateLimiter, ATokenOfOneWhoGaveUpIsThereForOthers) {
   EXPECT_TRUE(limiter.wait(Context::background().with_timeout(15s)));  // not after 25 s
 }
 
+// A token comes every 100 s, so the turns are far apart and nobody really waits for one.
+RT_TEST(RateLimiter, NobodyGetsTheTurnOfOneWhoStillWaits) {
+  RateLimiter limiter(0.01, 2);
+  EXPECT_TRUE(limiter.allow(2));
+  Context first = Context::background().with_cancel(), second = Context::background().with_cancel();
+  WaitGroup waiters;
+  std::atomic<bool> first_gave_up{false}, refused{false};
+  waiters.go([&] { first_gave_up = !limiter.wait(first); });  // at 100 s
+  ASSERT_TRUE(eventually([] { return stats().timers == 1; }));
+  waiters.go([&] { EXPECT_FALSE(limiter.wait(second)); });  // at 200 s
+  ASSERT_TRUE(eventually([] { return stats().timers == 2; }));
+  first.cancel();
+  ASSERT_TRUE(eventually([&] { return first_gave_up.load(); }));
+  // Two tokens do not fit where the first was: they come after the second, at 400 s and not at 300 s.
+  Context in_350_s = second.with_timeout(350s);
+  waiters.go([&] { refused = !limiter.wait(in_350_s, 2); });
+  EXPECT_TRUE(eventually([&] { return refused.load(); }));
+  second.cancel();
+  waiters.wait();
+}
+
 RT_TEST(RateLimiter, SenselessNumbersAreRefused) {
   EXPECT_THROW(RateLimiter(0, 1), std::invalid_argument);
   EXPECT_THROW(RateLimiter(-1, 1), std::invalid_argument);
@@ -261,6 +282,65 @@ RT_TEST(CircuitBreaker, LetsOnlySoManyTrialsThroughWhileHalfOpen) {
   EXPECT_FALSE(breaker.allow());
   breaker.record_success();
   EXPECT_TRUE(breaker.allow());
+}
+
+// A breaker that is half open, with a call under way that began while it was closed.
+struct HalfOpen {
+  explicit HalfOpen(int trials) : breaker({.failures = 1, .open_for = 1ms, .trials = trials}) {
+    EXPECT_TRUE(breaker.allow());  // the early one
+    EXPECT_TRUE(breaker.allow());
+    breaker.record_failure();  // of either: it opens
+    EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+    EXPECT_TRUE(breaker.allow());  // the trial
+  }
+  CircuitBreaker breaker;
+};
+
+RT_TEST(CircuitBreaker, AnEarlierCallThatSucceedsDoesNotCloseIt) {
+  HalfOpen half_open(1);
+  half_open.breaker.record_success();
+  EXPECT_EQ(half_open.breaker.state(), State::half_open);
+  half_open.breaker.record_success();  // the trial
+  EXPECT_EQ(half_open.breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, AnEarlierCallThatFailsDoesNotOpenIt) {
+  HalfOpen half_open(1);
+  half_open.breaker.record_failure();
+  EXPECT_FALSE(half_open.breaker.allow());  // the trial is under way
+  half_open.breaker.record_success();       // the trial
+  EXPECT_EQ(half_open.breaker.state(), State::closed);
+}
+
+RT_TEST(CircuitBreaker, ATrialThatFailsAfterAnEarlierCallSucceededOpensIt) {
+  HalfOpen half_open(2);
+  half_open.breaker.record_success();
+  half_open.breaker.record_failure();  // the trial
+  EXPECT_TRUE(eventually([&] { return half_open.breaker.allow(); }));
+  EXPECT_TRUE(half_open.breaker.allow());  // both trials are to be had again
+  EXPECT_FALSE(half_open.breaker.allow());
+}
+
+// With call() each result belongs to its call, in whatever order they end.
+RT_TEST(CircuitBreaker, ACallThatBeganBeforeItOpenedMayEndLast) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 1ms, .trials = 1});
+  Chan<void> gate;
+  std::atomic<bool> began{false};
+  auto early = spawn([&] {
+    breaker.call([&] {
+      began = true;
+      gate.recv();
+      throw 1;
+    });
+  });
+  EXPECT_TRUE(eventually([&] { return began.load(); }));
+  EXPECT_THROW(breaker.call(fail), std::runtime_error);
+  EXPECT_TRUE(eventually([&] { return breaker.state() == State::half_open; }));
+  EXPECT_EQ(breaker.call([] { return 1; }), 1);
+  EXPECT_EQ(breaker.state(), State::closed);
+  gate.close();
+  EXPECT_THROW(early.join(), int);
+  EXPECT_EQ(breaker.state(), State::closed);
 }
 
 RT_TEST(CircuitBreaker, ReturnsReferencesAndMoveOnlyValues) {

@@ -4,10 +4,14 @@
 #include <magpie/magpie.h>
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -140,6 +144,115 @@ RT_TEST(TaskGroup, ItsDestructorCancelsAndWaits) {
     });
   }
   EXPECT_TRUE(ended);
+}
+
+RT_TEST(TaskGroup, ItsDestructorCancelsItsContextAlsoWhenNobodyRuns) {
+  Context unused = Context::background();
+  {
+    TaskGroup group;
+    unused = group.context();
+  }
+  EXPECT_TRUE(unused.cancelled());
+
+  Context ended = Context::background();
+  {
+    TaskGroup group;
+    ended = group.context();
+    group.go([] {});
+    EXPECT_TRUE(eventually([] { return num_goroutines() == 1; }));
+  }
+  EXPECT_TRUE(ended.cancelled());
+}
+
+// It takes a while to go away: whoever does not wait for that sees it.
+class SlowToEnd {
+ public:
+  explicit SlowToEnd(std::atomic<int>& alive) : alive_(&alive) { ++alive; }
+  SlowToEnd(SlowToEnd&& other) noexcept : alive_(std::exchange(other.alive_, nullptr)) {}
+  ~SlowToEnd() {
+    if (alive_ == nullptr) return;
+    for (int i = 0; i < 10; ++i) yield();
+    --*alive_;
+  }
+
+ private:
+  std::atomic<int>* alive_;
+};
+
+RT_TEST(TaskGroup, WhatItsFunctionsCapturedIsDestroyedWhenWaitReturns) {
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<int> alive{0};
+    TaskGroup group;
+    group.go([mine = SlowToEnd(alive)] {});
+    group.go([mine = SlowToEnd(alive)](const Context&) {});
+    group.go([mine = SlowToEnd(alive)] { throw 1; });
+    EXPECT_THROW(group.wait(), int);
+    EXPECT_EQ(alive, 0);
+  }
+}
+
+RT_TEST(TaskGroup, ALimitMayBeSetAsSoonAsNobodyRuns) {
+  for (int i = 0; i < support::scaled(2000); ++i) {
+    TaskGroup group;
+    group.set_limit(4);
+    for (int k = 0; k < 4; ++k) group.go([] {});
+    auto set = [&] {
+      try {
+        group.set_limit(1);
+        return true;
+      } catch (const std::logic_error&) {
+        return false;
+      }
+    };
+    ASSERT_TRUE(eventually(set));
+    Chan<void> gate;
+    EXPECT_TRUE(group.try_go([gate] { gate.recv(); }));
+    EXPECT_FALSE(group.try_go([] {}));
+    gate.close();
+    group.wait();
+  }
+}
+
+TEST(TaskGroupAfterRun, ItsDestructorDoesNotWaitForGoroutinesThatWereDropped) {
+  std::optional<TaskGroup> group(std::in_place);
+  run([&] { group->go([] { sleep_for(std::chrono::hours(1)); }); });
+  group.reset();
+}
+
+TEST(TaskGroupAfterRun, WaitSaysThatGoroutinesWereDropped) {
+  TaskGroup group;
+  group.set_limit(2);
+  std::optional<support::SleepingThread> thread;
+  run([&] {
+    for (int i = 0; i < 2; ++i) group.go([] { sleep_for(std::chrono::hours(1)); });
+    thread.emplace([&] { EXPECT_THROW(group.wait(), std::logic_error); });
+  });
+  EXPECT_TRUE(thread->goes_on());
+  group.wait();  // there are none any more
+  run([&] { group.go([] { sleep_for(std::chrono::hours(1)); }); });
+  EXPECT_THROW(group.wait(), std::logic_error);
+}
+
+TEST(TaskGroupAfterRun, ItMayBeUsedInTheNextRun) {
+  TaskGroup group;
+  group.set_limit(1);
+  run([&] { group.go([] { sleep_for(std::chrono::hours(1)); }); });
+  run([&] {
+    int ran = 0;
+    group.go([&] { ++ran; });
+    group.wait();
+    EXPECT_EQ(ran, 1);
+  });
+}
+
+TEST(WorkerPoolAfterRun, NobodyWaitsForWorkersThatWereDropped) {
+  std::optional<WorkerPool> pool;
+  run([&] {
+    pool.emplace(2, 2);
+    pool->submit([] { sleep_for(std::chrono::hours(1)); });
+  });
+  EXPECT_THROW(pool->wait(), std::logic_error);
+  pool.reset();
 }
 
 RT_TEST(TaskGroup, TakesMoveOnlyFunctions) {

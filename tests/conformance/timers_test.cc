@@ -78,6 +78,16 @@ RT_TEST(Timer, StoppedBeforeItFiresSendsNothing) {
   EXPECT_EQ(stats().timers, 0U);
 }
 
+RT_TEST(Timer, WhoseTimeNeverComesIsStoppedLikeAnyOther) {
+  Timer timer(std::chrono::hours::max());
+  EXPECT_TRUE(timer.stop());
+  EXPECT_FALSE(timer.stop());
+  EXPECT_FALSE(timer.reset(std::chrono::hours::max()));
+  EXPECT_TRUE(timer.reset(1h));
+  EXPECT_TRUE(timer.reset(std::chrono::hours::max()));
+  EXPECT_TRUE(timer.stop());
+}
+
 RT_TEST(Timer, StoppedAfterItsValueWasReceivedSaysSo) {
   Timer timer(0s);
   EXPECT_TRUE(timer.channel().recv().has_value());
@@ -346,6 +356,31 @@ RT_TEST(Ticker, AfterStopNoTickIsReceived) {
     yield();
     ASSERT_EQ(channel.try_recv(), std::nullopt);
     ticker.reset(50us);
+  }
+}
+
+// A stop() that meets the next tick as it fires takes the one before it back all the same.
+RT_TEST(Ticker, AfterStopOrResetNoEarlierTickIsReceivedAlsoIfTheNextFiresMeanwhile) {
+  constexpr int kTickers = 64;  // fire as one batch
+  for (int round = 0; round < support::scaled(300); ++round) {
+    std::vector<Ticker> tickers;
+    std::vector<Chan<TimePoint>> channels;
+    for (int i = 0; i < kTickers; ++i) {
+      tickers.emplace_back(100us);
+      channels.push_back(tickers.back().channel());
+    }
+    // The P is busy, others fire; until about the third tick.
+    auto until = steady_clock::now() + 290us + std::chrono::microseconds(round % 30);
+    while (steady_clock::now() < until) {
+    }
+    for (std::size_t i = kTickers; i-- > 0;) {
+      if (i % 2 == 0) {
+        tickers[i].stop();
+      } else {
+        tickers[i].reset(1h);
+      }
+      ASSERT_FALSE(channels[i].try_recv()) << "round " << round;
+    }
   }
 }
 

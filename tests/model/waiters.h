@@ -13,7 +13,11 @@ class Memory {
  public:
   Memory() { alive_(RL_INFO) = 1; }
   void touch() { RL_ASSERT(alive_(RL_INFO) == 1); }
-  void destroy() { alive_(RL_INFO) = 0; }
+  void destroy() {
+    touch();  // once only
+    alive_(RL_INFO) = 0;
+  }
+  void expect_destroyed() { RL_ASSERT(alive_(RL_INFO) == 0); }
 
  private:
   rl::var<int> alive_;

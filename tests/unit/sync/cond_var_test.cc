@@ -2,6 +2,8 @@
 
 #include <magpie/magpie.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -233,6 +235,36 @@ RT_TEST(CondVar, AStopRequestEndsTheWait) {
   }
   std::unique_lock hold(mutex);
   EXPECT_TRUE(changed.wait(hold, std::stop_token(), [] { return true; }));
+}
+
+// The standard library knows by its thread who runs a callback. The goroutine has no P when it asks, so that it would have
+// to wait for one as it notifies, and could go on elsewhere.
+RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
+  Mutex mutex;
+  CondVar changed;
+  std::stop_source source;
+  auto waiter = spawn([&] {
+    std::unique_lock hold(mutex);
+    return changed.wait(hold, source.get_token(), [] { return false; });
+  });
+  ASSERT_TRUE(waiting_is(1));
+  std::atomic<int> turns{0};
+  std::atomic<bool> enough{false};
+  go([&] {
+    while (!enough) {
+      ++turns;
+      yield();
+    }
+  });
+  blocking([&] {
+    int before = turns;
+    while (turns == before) std::this_thread::yield();
+    pid_t here = gettid();
+    source.request_stop();
+    EXPECT_EQ(gettid(), here);
+  });
+  enough = true;
+  EXPECT_FALSE(waiter.join());
 }
 
 RT_TEST(CondVar, ItMayBeDestroyedOnceAllHaveBeenNotified) {

@@ -13,6 +13,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -21,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
+using support::SleepingThread;
 
 constinit Mutex static_mutex;  // needs no constructor at run time
 
@@ -271,6 +273,57 @@ TEST(MutexAfterRun, AGoroutineThatWasWokenAndDroppedDoesNotKeepOthersWaiting) {
   std::this_thread::sleep_for(1ms);
   mutex.unlock();
   thread.join();
+}
+
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+TEST(MutexAfterRun, AThreadBehindAGoroutineThatWasWokenAndDroppedGetsIt) {
+  Mutex mutex;
+  std::optional<SleepingThread> thread;
+  run(Options{.procs = 1}, [&] {
+    mutex.lock();
+    go([&] { std::lock_guard hold(mutex); });
+    ASSERT_TRUE(waiting_is(1));
+    thread.emplace([&] { std::lock_guard hold(mutex); });
+    mutex.unlock();
+  });
+  EXPECT_TRUE(thread->goes_on());
+}
+
+// It has waited so long that the mutex is handed to it.
+void hand_to_a_goroutine_and_drop_it(Mutex& mutex, std::optional<SleepingThread>* thread) {
+  std::thread other;
+  std::atomic<bool> unlocked{false};
+  run(Options{.procs = 1}, [&] {
+    mutex.lock();
+    go([&] { std::lock_guard hold(mutex); });
+    ASSERT_TRUE(waiting_is(1));
+    sleep_for(2ms);
+    mutex.unlock();  // wakes it
+    ASSERT_TRUE(mutex.try_lock());
+    ASSERT_TRUE(eventually([] { return stats().runnable == 0; }));  // it waits again, starving
+    if (thread != nullptr) thread->emplace([&] { std::lock_guard hold(mutex); });
+    // As unlock() lets the new owner run: a thread that is none of ours gives it back while main does not let it run.
+    other = std::thread([&] {
+      mutex.unlock();
+      unlocked = true;
+    });
+    while (!unlocked) {
+    }
+  });
+  other.join();
+}
+
+TEST(MutexAfterRun, AThreadBehindAGoroutineThatWasHandedItAndDroppedGetsIt) {
+  Mutex mutex;
+  std::optional<SleepingThread> thread;
+  hand_to_a_goroutine_and_drop_it(mutex, &thread);
+  EXPECT_TRUE(thread->goes_on());
+}
+
+TEST(MutexAfterRun, AMutexThatWasHandedToADroppedGoroutineCanBeLocked) {
+  Mutex mutex;
+  hand_to_a_goroutine_and_drop_it(mutex, nullptr);
+  EXPECT_TRUE(mutex.try_lock_for(60s));
 }
 
 // The time of a thread is up when the goroutines around it in line have been dropped.

@@ -13,6 +13,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -20,6 +21,7 @@ namespace {
 
 using support::eventually;
 using support::PlainThread;
+using support::SleepingThread;
 
 constinit RWMutex static_mutex;  // needs no constructor at run time
 
@@ -232,6 +234,62 @@ TEST(RWMutexAfterRun, ReadersThatWereDroppedAreNotWaitedFor) {
   mutex.unlock();
   reader.join();
   writer.join();
+}
+
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+TEST(RWMutexAfterRun, AWriterThreadBehindAWriterThatWasWokenAndDroppedGetsIt) {
+  RWMutex mutex;
+  std::optional<SleepingThread> thread;
+  run(Options{.procs = 1}, [&] {
+    mutex.lock();
+    go([&] { std::lock_guard hold(mutex); });
+    ASSERT_TRUE(waiting_is(1));
+    thread.emplace([&] { std::lock_guard hold(mutex); });
+    mutex.unlock();
+  });
+  EXPECT_TRUE(thread->goes_on());
+}
+
+TEST(RWMutexAfterRun, AWriterThatWasLetInAndDroppedDoesNotKeepIt) {
+  RWMutex mutex;
+  std::optional<SleepingThread> reader, writer;
+  run(Options{.procs = 1}, [&] {
+    mutex.lock_shared();
+    go([&] { std::lock_guard hold(mutex); });
+    ASSERT_TRUE(waiting_is(1));
+    reader.emplace([&] { std::shared_lock hold(mutex); });
+    writer.emplace([&] { std::lock_guard hold(mutex); });
+    mutex.unlock_shared();
+  });
+  EXPECT_TRUE(reader->goes_on());
+  EXPECT_TRUE(writer->goes_on());
+
+  run(Options{.procs = 1}, [&] {
+    mutex.lock_shared();
+    go([&] { std::lock_guard hold(mutex); });
+    ASSERT_TRUE(waiting_is(1));
+    mutex.unlock_shared();
+  });
+  mutex.lock_shared();  // nobody waited when it was dropped
+  mutex.unlock_shared();
+}
+
+TEST(RWMutexAfterRun, ReadersThatWereLetInAndDroppedAreNotWaitedFor) {
+  RWMutex mutex;
+  std::optional<SleepingThread> writer;
+  auto let_in_and_drop = [&](bool with_thread) {
+    run(Options{.procs = 1}, [&] {
+      mutex.lock();
+      for (int i = 0; i < 3; ++i) go([&] { std::shared_lock hold(mutex); });
+      ASSERT_TRUE(waiting_is(3));
+      if (with_thread) writer.emplace([&] { std::lock_guard hold(mutex); });
+      mutex.unlock();
+    });
+  };
+  let_in_and_drop(true);
+  EXPECT_TRUE(writer->goes_on());
+  let_in_and_drop(false);
+  std::lock_guard hold(mutex);
 }
 
 TEST(RWMutexAfterRun, WritersThatWereDroppedLetOthersIn) {

@@ -14,6 +14,7 @@
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -22,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
+using support::SleepingThread;
 
 bool waiting_is(std::size_t n) {
   return eventually([n] { return stats().waiting == n; });
@@ -228,6 +230,39 @@ TEST(SemaphoreAfterRun, UnitsAreNotKeptForWaitersThatWereDropped) {
   std::thread thread([&] { semaphore.acquire(); });
   semaphore.release();
   thread.join();
+}
+
+TEST(SemaphoreAfterRun, AThreadBehindALargeRequestThatWasDroppedIsServed) {
+  Semaphore semaphore(1);
+  std::optional<SleepingThread> thread;
+  run([&] {
+    go([&] { semaphore.acquire(2); });
+    ASSERT_TRUE(waiting_is(1));
+    thread.emplace([&] { semaphore.acquire(); });
+  });
+  EXPECT_TRUE(thread->goes_on());
+}
+
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+TEST(SemaphoreAfterRun, UnitsOfAGoroutineThatWasServedAndDroppedAreThereAgain) {
+  Semaphore semaphore(0);
+  std::optional<SleepingThread> thread;
+  auto serve_and_drop = [&](bool with_thread) {
+    run(Options{.procs = 1}, [&] {
+      go([&] {
+        semaphore.acquire();
+        semaphore.release();
+      });
+      ASSERT_TRUE(waiting_is(1));
+      if (with_thread) thread.emplace([&] { semaphore.acquire(); });
+      semaphore.release();
+    });
+  };
+  serve_and_drop(true);
+  EXPECT_TRUE(thread->goes_on());  // and keeps the unit
+  serve_and_drop(false);
+  EXPECT_TRUE(semaphore.try_acquire());
+  EXPECT_FALSE(semaphore.try_acquire());
 }
 
 // The time of a thread is up when the goroutines around it in line have been dropped.

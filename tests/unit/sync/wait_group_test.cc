@@ -3,16 +3,20 @@
 #include <magpie/magpie.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -20,6 +24,7 @@ namespace {
 
 using support::eventually;
 using support::PlainThread;
+using support::SleepingThread;
 
 RT_TEST(WaitGroup, WaitingForNothingReturnsAtOnce) {
   WaitGroup group;
@@ -70,6 +75,26 @@ RT_TEST(WaitGroup, GoCountsTheGoroutineUntilItHasReturned) {
   }
   group.wait();
   EXPECT_EQ(ended, 100);
+}
+
+RT_TEST(WaitGroup, WhatTheFunctionOfGoCapturedIsDestroyedWhenWaitReturns) {
+  struct SlowToEnd {
+    explicit SlowToEnd(std::atomic<bool>& is) : alive(&is) { is = true; }
+    SlowToEnd(SlowToEnd&& other) noexcept : alive(std::exchange(other.alive, nullptr)) {}
+    ~SlowToEnd() {
+      if (alive == nullptr) return;
+      for (int i = 0; i < 10; ++i) yield();
+      *alive = false;
+    }
+    std::atomic<bool>* alive;
+  };
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<bool> alive{false};
+    WaitGroup group;
+    group.go([mine = SlowToEnd(alive)] {});
+    group.wait();
+    EXPECT_FALSE(alive);
+  }
 }
 
 RT_TEST(WaitGroup, GoroutinesMayAddMoreBeforeTheyAreDone) {
@@ -248,6 +273,25 @@ TEST(WaitGroupAfterRun, ThreadsThatWaitBesideDroppedGoroutinesAreWoken) {
   threads[1].emplace([&] { group.wait(); });
   group.done();
   for (auto& thread : threads) thread->join();
+}
+
+TEST(WaitGroupAfterRun, WaitSaysThatItWaitsForGoroutinesThatWereDropped) {
+  WaitGroup group;
+  testing::internal::CaptureStderr();
+  std::optional<SleepingThread> thread;
+  run([&] {
+    group.go([] { sleep_for(std::chrono::hours(1)); });
+    thread.emplace([&] { group.wait(); });
+  });
+  std::optional<SleepingThread> later;
+  later.emplace([&] { group.wait(); });
+  group.done();  // in its place
+  EXPECT_TRUE(thread->goes_on());
+  EXPECT_TRUE(later->goes_on());
+  std::string said = testing::internal::GetCapturedStderr();
+  std::size_t first = said.find("waits for goroutines that were dropped when their run() ended");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_NE(said.find("dropped", first + 60), std::string::npos) << said;
 }
 
 TEST(WaitGroupAfterRun, GoroutinesOfTheNextRunMayUseTheGroup) {

@@ -229,6 +229,37 @@ TEST(JoinInPlace, AGoroutineThatAskedForAStackIsNotRunOnTheJoiners) {
   });
 }
 
+constexpr std::size_t kKiB = 1024;
+
+// Touches so much of the stack.
+[[gnu::noinline]] int use_stack(std::size_t bytes) {
+  auto* memory = static_cast<volatile char*>(__builtin_alloca(bytes));
+  for (std::size_t i = 0; i < bytes; i += 512) memory[i] = 1;
+  return memory[bytes / 1024 * 512];
+}
+
+// A joiner that has used so much itself.
+[[gnu::noinline]] int join_below(std::size_t bytes, std::size_t child_uses) {
+  auto* memory = static_cast<volatile char*>(__builtin_alloca(bytes + 1));
+  for (std::size_t i = 0; i < bytes; i += 512) memory[i] = 1;
+  memory[bytes] = 0;
+  return spawn([child_uses] { return use_stack(child_uses); }).join() + memory[bytes];
+}
+
+// Three quarters of a stack of 256 KiB, of which the guard takes 16, and a little less for frames of the library.
+constexpr std::size_t kGuaranteed = 160 * kKiB;
+
+RT_TEST(JoinInPlace, AGoroutineHasThreeQuartersOfAStackHoweverMuchItsJoinerHasUsed) {
+  for (std::size_t used = 0; used <= 200 * kKiB; used += 20 * kKiB)
+    EXPECT_EQ(join_below(used, kGuaranteed), 1) << used;
+}
+
+RT_TEST(JoinInPlace, AGoroutineHasThreeQuartersOfAUsualStackWhenItsJoinersIsSmaller) {
+  auto joiner =
+      spawn(GoOptions{.stack_size = 64 * kKiB}, [] { return join_below(0, kGuaranteed); });
+  EXPECT_EQ(joiner.join(), 1);
+}
+
 RT_TEST(JoinInPlace, AGoroutineRunByItsJoinerMayBlock) {
   for (int round = 0; round < 300; ++round) {
     WaitGroup gate;

@@ -50,6 +50,19 @@ RT_TEST(Local, AGoroutineRunInPlaceDoesNotSeeItsJoinersValue) {
   EXPECT_EQ(number.get(), 1);
 }
 
+// Watched by ThreadSanitizer: the joiner looks at a goroutine that may run, and make its first value, at this moment.
+RT_TEST(Local, AGoroutineMayMakeItsFirstValueWhileItIsBeingJoined) {
+  Local<int> local;
+  for (int i = 0; i < 2000; ++i) {
+    auto handle = spawn([&local, i] {
+      for (int k = 0; k < i % 40; ++k) yield();
+      local.get() = 1;
+    });
+    for (int k = 0; k < i % 7; ++k) yield();
+    handle.join();
+  }
+}
+
 RT_TEST(Local, GetAndTheOperatorsNameTheSameObject) {
   Local<std::string> text;
   text.get() = "abc";

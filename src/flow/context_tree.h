@@ -1,0 +1,151 @@
+// context_tree.h: contexts that are cancelled together.
+//
+// Protocol  [context-tree]
+//   A node is alive or over. It keeps its parent alive, and stands in the parent's list of children until it dies or the
+//   parent is over. List and end of a node are guarded by the node's lock.
+//
+//   add       under the parent's lock: into its list. The parent is over: whoever adds it cancels it at once.
+//   leave     a dying child, under the parent's lock: off the list, if it still stands there.
+//   cancel    1. Under the node's lock: it is over, and its children are taken off its list; those that are not dying
+//                are kept alive. done() closes. Then the same with each of the children, and theirs.
+//             2. Some may have been over before, by the cancel of another: waits until those are settled.
+//             3. All are settled. 4. Callbacks of stop tokens run, which may do anything.
+//             A node that is over before the first step: waits until it is settled.
+//
+// No loss   add and step 1 look at the list under the same lock: the child is taken along, or is told that it came late.
+// All       So when cancel returns, whoever came first, everything below the node is over: *settled* says just that.
+//           Waiting goes down the tree only, and never for a callback, so there is no circle.
+// Lifetime  A child in the list is there as long as the list's lock is held: it has to leave before it is gone. Who wants
+//           to look at it longer must be able to share it. A node is taken off a list once, and who did that owns its
+//           link: so no two calls use the same.
+// Orders    [context-tree] the end is stored with release under the lock and loaded with acquire by anyone: what came
+//           before a cancel is seen by those who see it.
+// Proof     tests/model/context_tree_model.cc
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "base/atomic.h"
+
+namespace magpie::flow {
+
+enum class ContextEnd : std::uint8_t { none, cancelled, timed_out };
+
+// How a node is over.
+class ContextEndWord {
+ public:
+  ContextEnd get() const {
+    return static_cast<ContextEnd>(word_.load(base::acquire));
+  }  // with set()
+  // Under the node's lock.
+  void set(ContextEnd why) { word_.store(static_cast<std::uint8_t>(why), base::release); }
+
+ private:
+  base::Atomic<std::uint8_t> word_{0};  // atomic [context-tree]
+};
+
+// Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
+// link; settling, with add(1), done() and wait() of a WaitGroup; and
+//   end_locked()           it is over now; returns what to call when the lock is released
+//   try_hold()             empty: it is dying
+template <class Node>
+class ContextTree {
+  using Held = typename Node::Held;
+
+ public:
+  // none: it is cancelled with its parent from now on. Else the parent is over.
+  [[nodiscard]] static ContextEnd add(Node& child, Node& parent) {
+    std::lock_guard hold(parent.lock);
+    ContextEnd already = parent.how.get();
+    if (already != ContextEnd::none) return already;
+    Node* first = parent.children;
+    child.next = first;
+    child.previous = nullptr;
+    if (first != nullptr) first->previous = &child;
+    parent.children = &child;
+    child.listed = true;
+    return ContextEnd::none;
+  }
+
+  static void leave(Node& child, Node& parent) {
+    std::lock_guard hold(parent.lock);
+    if (!child.listed) return;
+    Node* before = child.previous;
+    Node* after = child.next;
+    if (before != nullptr) {
+      before->next = after;
+    } else {
+      parent.children = after;
+    }
+    if (after != nullptr) after->previous = before;
+    child.listed = false;
+  }
+
+  // When it returns everything from `top` down is over. `call_back(node)` is called after that for each node that is
+  // over by this call.
+  template <class CallBack>
+  static void cancel(Node& top, ContextEnd why, CallBack call_back) {
+    Line to_do, ended, ended_by_others;
+    if (!end_and_take_children(top, why, to_do)) {
+      top.settling.wait();
+      return;
+    }
+    while (Held node = to_do.take_first()) {
+      Line& line = end_and_take_children(*node, why, to_do) ? ended : ended_by_others;
+      line.append(std::move(node));
+    }
+    while (Held node = ended_by_others.take_first()) node->settling.wait();
+    top.settling.done();
+    for (Node* node = ended.first(); node != nullptr; node = Line::next_of(*node))
+      node->settling.done();
+    call_back(top);
+    while (Held node = ended.take_first()) call_back(*node);
+  }
+
+ private:
+  // Of nodes that this call has taken off their lists. No recursion: it may be long.
+  class Line {
+   public:
+    void append(Held node) {
+      Node* last = node.get();
+      (last_ != nullptr ? last_->link : first_) = std::move(node);
+      last_ = last;
+    }
+    Held take_first() {
+      Held node = std::move(first_);
+      if (node != nullptr) first_ = std::move(node->link);
+      if (first_ == nullptr) last_ = nullptr;
+      return node;
+    }
+    Node* first() const { return first_.get(); }
+    static Node* next_of(const Node& node) { return node.link.get(); }
+
+   private:
+    Held first_{};
+    Node* last_ = nullptr;
+  };
+
+  // False: it was over before.
+  static bool end_and_take_children(Node& node, ContextEnd why, Line& to_do) {
+    std::unique_lock hold(node.lock);
+    if (node.how.get() != ContextEnd::none) return false;
+    node.settling.add(1);
+    node.how.set(why);
+    auto tell = node.end_locked();
+    Node* child = node.children;
+    node.children = nullptr;
+    while (child != nullptr) {
+      Node* following = child->next;
+      child->listed = false;
+      if (Held alive = child->try_hold(); alive != nullptr) to_do.append(std::move(alive));
+      child = following;
+    }
+    hold.unlock();
+    tell();
+    return true;
+  }
+};
+
+}  // namespace magpie::flow

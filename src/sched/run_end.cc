@@ -1,0 +1,47 @@
+#include "sched/run_end.h"
+
+#include <mutex>
+#include <new>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+
+namespace magpie::sched {
+namespace {
+
+base::Lock lock;
+ToldOfRunEnd* first = nullptr;  // guarded by lock
+
+base::Atomic<std::uint64_t> last_over{0};  // atomic: run() writes, anyone reads
+
+}  // namespace
+
+// acquire: with note_run_end()
+bool is_over(std::uint64_t generation) { return generation <= last_over.load(base::acquire); }
+
+void ToldOfRunEnd::enlist() {
+  std::lock_guard hold(lock);
+  next_ = first;
+  if (next_ != nullptr) next_->previous_ = this;
+  first = this;
+}
+
+void ToldOfRunEnd::delist() {
+  std::lock_guard hold(lock);
+  (previous_ != nullptr ? previous_->next_ : first) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+}
+
+void note_run_end(std::uint64_t generation) {
+  last_over.store(generation, base::release);  // with is_over()
+  // Under the lock although it wakes threads: none of them may leave the list meanwhile.
+  std::lock_guard hold(lock);
+  for (ToldOfRunEnd* each = first; each != nullptr; each = each->next_) each->waiter_.tell_thread();
+}
+
+void forget_waiting_threads() {
+  new (&lock) base::Lock;
+  first = nullptr;
+}
+
+}  // namespace magpie::sched

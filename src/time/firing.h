@@ -1,0 +1,93 @@
+// firing.h: those who hold a timer and the one that fires it agree on what happens to it.
+//
+// Protocol  [timer-firing]
+//   A record that was taken out of its set ([timer]) belongs to the one that fires it, until that one makes it idle or puts
+//   it into a set again. What follows is guarded by the timer's lock, which both sides take.
+//
+//                        fire: no word was left, it delivers
+//     UNDECIDED ------------------------------------------------> DECIDED -- unlock, idle
+//         |  ^                                                       ^
+//         |  | fire: the word says when instead: into a set          | fire: the word says never
+//         |  +---------------------- WORD LEFT ----------------------+
+//         +--- stop, reset: leave word ---^ |  stop, reset: change the word
+//                                         +-+
+//
+//   stop, reset   not firing: the set's lock decided. UNDECIDED or WORD LEFT: leave word; they were in time. DECIDED: too
+//                 late, but for a value that nobody has received. reset waits until the record is idle: some instructions.
+//   last handle   idle: frees it, behind the lock if it was ever put into a set again. In a set, UNDECIDED or WORD LEFT: *orphaned*, whoever fires it last frees it.
+//                 DECIDED: waits until it is idle, and frees it.
+//
+// Once      One side frees it: `orphaned` is set and read, and `decided` set and read, under the lock. So either the last
+//           handle finds it decided, and the one that fires has found it not orphaned, or the other way round.
+// Lifetime  If it is not orphaned the one that fires touches nothing after it made the record idle. Until then the last
+//           handle waits. But one that puts it into a set again still has to release the lock, while a stop() that
+//           needs no lock may take it out of the set: so the last handle takes the lock before it frees it.
+// Orders    The lock's; idle is [timer]'s.
+// Proof     tests/model/timer_firing_model.cc
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "timer/timer.h"
+
+namespace magpie::detail {
+
+// Guarded by the timer's lock. `kNever`: not at all.
+class TimerFiring {
+ public:
+  static constexpr std::int64_t kNever = timer::kNever;
+
+  // ---- by those who hold it, when it was found firing
+
+  // False: too late.
+  bool may_leave_word() const { return !decided_; }
+  // It does not fire now, but then. True: it would have fired, now or later.
+  bool leave_word(std::int64_t instead_ns) {
+    bool was_active = !cancelled_ || instead_ns_ != kNever;
+    cancelled_ = true;
+    instead_ns_ = instead_ns;
+    return was_active;
+  }
+
+  // ---- by those who hold it, before it is armed again; it is idle
+  void begin() { decided_ = false; }
+
+  // ---- by the last of them
+
+  // Without the lock, of an idle timer: whoever fired it may still have to release the lock.
+  bool was_rearmed() const { return rearmed_; }
+  // True: whoever fires it frees it.
+  [[nodiscard]] bool leave_to_firing(timer::TimerWord::View where) {
+    bool will_be_met = where.set != nullptr || (where.firing && !decided_);
+    if (will_be_met) orphaned_ = true;
+    return will_be_met;
+  }
+
+  // ---- by the one that fires it
+
+  // When to fire instead; nullopt: no word was left.
+  [[nodiscard]] std::optional<std::int64_t> take_word() {
+    if (!cancelled_) return std::nullopt;
+    cancelled_ = false;
+    return std::exchange(instead_ns_, kNever);
+  }
+  // Before it is put into a set again. Seen by whoever takes it out of there.
+  void rearm() { rearmed_ = true; }
+  // True: nobody holds it, the caller frees it. Else the caller unlocks and makes it idle, which is its last touch.
+  [[nodiscard]] bool decide() {
+    decided_ = true;
+    return orphaned_;
+  }
+
+ private:
+  std::int64_t instead_ns_ = kNever;  // only if cancelled_
+  bool cancelled_ = false;            // word was left
+  bool decided_ = false;
+  bool orphaned_ = false;
+  bool rearmed_ = false;
+};
+
+}  // namespace magpie::detail
