@@ -67,7 +67,8 @@ int Poller::wait_once(std::span<epoll_event> events, std::int64_t until_ns) {
   if (!coarse_.load(base::relaxed)) {
     timespec time{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     int count = epoll_pwait2(epoll_, events.data(), most, &time, nullptr);
-    if (count >= 0 || errno != ENOSYS) return count;
+    if (count >= 0 || errno == EINTR) return count;
+    // The kernel does not know it (ENOSYS), or a sandbox forbids it (EPERM, or whatever it says).
     coarse_.store(true, base::relaxed);
   }
   std::int64_t ms = std::min<std::int64_t>((left + kMillisecond - 1) / kMillisecond,
