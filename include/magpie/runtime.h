@@ -38,7 +38,8 @@ struct Options {
   // Without preempt (or with MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
-  int preempt_signal = 0;   // 0: SIGURG
+  int preempt_signal =
+      0;  // 0: SIGURG; the runtime's threads let it in even if the caller of run() blocks it
   int max_preempted = 100;  // threads stopped at a time; beyond it, those stopped before take turns
 
   // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.

@@ -65,9 +65,10 @@ Options checked(Options options) {
     throw std::invalid_argument("magpie: Options::max_preempted is " +
                                 std::to_string(options.max_preempted) + "; 0 or more make sense");
   }
-  if (options.preempt_signal < 0 || options.preempt_signal > SIGRTMAX) {
+  if (!Preemption::can_use(options.preempt_signal)) {
     throw std::invalid_argument("magpie: Options::preempt_signal is " +
-                                std::to_string(options.preempt_signal) + ", which is no signal");
+                                std::to_string(options.preempt_signal) +
+                                ", which is no signal that can be caught for preemption");
   }
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");

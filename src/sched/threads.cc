@@ -35,6 +35,7 @@ void begin_m(M* m) {
   m->tid.store(gettid(), base::relaxed);
   set_current_m(m);
   open_signal_stack(m);
+  runtime->preemption.unblock(m);
 }
 
 Searching wanted_by(const P* p) { return p->wanted_by_searcher ? Searching::yes : Searching::no; }
@@ -63,6 +64,7 @@ void end_m(M* m) {
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
+  runtime->preemption.block_again(m);
   close_signal_stack(m);
   if (m->timer_slack_before_ns != 0) {
     prctl(PR_SET_TIMERSLACK, std::exchange(m->timer_slack_before_ns, 0));
