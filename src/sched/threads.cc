@@ -140,10 +140,10 @@ bool Threads::make() {
     int error = base::os().create_thread(&m->thread, nullptr, thread_main, m);
     if (error == 0) return true;
     note_unborn(-1);
-    complain(std::strerror(error));
     runtime->stacks.give(std::exchange(m->spare, nullptr));
     m->never_ran = true;
     note_ended(m);
+    complain(std::strerror(error));  // now that it does not count any more
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   }
