@@ -27,8 +27,8 @@ namespace magpie::io {
 class Descriptor {
  public:
   enum class Kind : std::uint8_t {
-    stream,   // a read that returns less than was asked for leaves nothing behind
-    packets,  // it may
+    stream,  // a read that returns less than was asked for leaves nothing behind, but for urgent data
+    packets,  // it may: also a stream of a Unix socket, where reads stop at bytes that carry descriptors
     borrowed  // as packets, and is not ours to close
   };
 
@@ -109,6 +109,8 @@ class Descriptor {
 
   // For calls that do not block. -1 after close().
   int fd() const { return is_closed() ? -1 : fd_; }
+
+  Kind kind() const { return kind_; }
 
  private:
   Registered register_once(sched::Presence& here, int& error);

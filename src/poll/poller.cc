@@ -42,7 +42,7 @@ int Poller::open() {
 }
 
 int Poller::add(int fd, Tag tag) {
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+  epoll_event event{.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                     .data = {.u64 = tag.packed()}};
   return error_of(epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event));
 }

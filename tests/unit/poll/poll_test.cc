@@ -48,11 +48,11 @@ TEST(SlotTable, ASlotThatIsTakenAgainKnowsNothing) {
   SlotTable table;
   Slot* slot = table.take();
   EXPECT_EQ(slot->read.set(), nullptr);
-  slot->hung_up.store(true, base::relaxed);
+  slot->always_try.store(true, base::relaxed);
   table.give(slot);
   ASSERT_EQ(table.take(), slot);
   EXPECT_FALSE(slot->read.is_ready());
-  EXPECT_FALSE(slot->hung_up.load(base::relaxed));
+  EXPECT_FALSE(slot->always_try.load(base::relaxed));
 }
 
 TEST(Readiness, WhoWaitsIsHandedToWhoeverSetsIt) {
