@@ -57,7 +57,7 @@ class Descriptor {
     std::size_t perform(Attempt attempt, std::size_t wanted = 0) {
       for (;;) {
         if (prepare()) {
-          ssize_t result = attempt(descriptor_.fd_);
+          ssize_t result = try_once(attempt, descriptor_.fd_);
           if (result >= 0) {
             note_result(static_cast<std::size_t>(result), wanted);
             return static_cast<std::size_t>(result);
@@ -72,6 +72,13 @@ class Descriptor {
     }
 
    private:
+    // The attempt looks at errno. A compiler may keep its address over wait(), after which the thread may be another; not
+    // over a call, so there is one.
+    template <class Attempt>
+    [[gnu::noinline]] static ssize_t try_once(Attempt& attempt, int fd) {
+      return attempt(fd);
+    }
+
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);
