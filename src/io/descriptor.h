@@ -102,6 +102,10 @@ class Descriptor {
     Mutex turn;
     Deadline deadline;
     bool drained = false;  // whoever has the turn: the last read took all there was
+    // atomic: whoever has the turn writes the run() of the goroutine that has it; 0: a plain thread, or nobody. A later run() reads
+    base::Relaxed<std::uint64_t> run_of_holder = 0;
+    int threads =
+        0;  // guarded by the descriptor's lock: plain threads that have the turn or wait for it
   };
 
   Side& reader() { return reader_; }
@@ -123,6 +127,7 @@ class Descriptor {
   Registered register_once(sched::Presence& here, int& error);
   poll::Slot* slot_of(const sched::Presence& here);
   Closing::User forget_earlier_run();
+  void count_thread(Side& side, int change);
   void wake(Side& side);
   void give_number_back();
 
