@@ -25,6 +25,7 @@ asm(R"(
 magpie_context_start:
   .cfi_startproc
   .cfi_undefined x30
+  hint #36
   ldr x1, [sp], #16
   mov x29, xzr
   blr x1
