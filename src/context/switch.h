@@ -17,6 +17,8 @@
 // we do not list (AVX-512), or analysed for the registers it leaves alone, it would corrupt them.
 #pragma once
 
+#include <unwind.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +34,21 @@ using Entry = void (*)(void* value);
 
 // Writes the first frame below `top` (16-aligned) and returns the stack pointer to resume.
 void* prepare(void* top, Entry entry);
+
+// An exception that nobody on a prepared stack catches reaches the first frame. It is asked twice: while the frames of the
+// thrower are still there, whether to go on, and when all of them are gone, to do so.
+struct FirstFrame {
+  // On top of the thrower's frames. False: nobody catches it, and the C++ runtime calls std::terminate() there.
+  bool (*catches)(_Unwind_Exception* exception);
+  // pthread_exit() or pthread_cancel() unwinds the stack.
+  void (*refuse_to_unwind)();
+  // All frames are gone. What it throws itself terminates the program.
+  void (*take)(_Unwind_Exception* exception);
+  // Then the stack goes on here, as if it had just been entered; never returns.
+  void (*go_on)();
+};
+// For all prepared stacks; before the first of them is resumed.
+void set_first_frame(const FirstFrame& hooks);
 
 #if defined(__x86_64__)
 

@@ -32,6 +32,7 @@
 #include "sched/runtime.h"
 #include "sched/spawn.h"
 #include "sched/timers.h"
+#include "sched/uncaught.h"
 #include "sched/waiter.h"
 #include "stack/guard.h"
 
@@ -190,6 +191,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
   prepare_for_forks();
+  catch_uncaught(go_on_after_uncaught);
   base::prepare_fences();
   stack::choose_guards();
   Runtime rt(checked(options));
