@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <magpie/detail/caught.h>
+#include <magpie/detail/sanitized.h>
 
 namespace magpie {
 
@@ -57,7 +58,7 @@ using ResultOf =
                        std::conditional_t<std::is_reference_v<R>,
                                           std::reference_wrapper<std::remove_reference_t<R>>, R>>;
 
-void run_main(const Options& options, void (*body)(void*), void* argument);
+[[MAGPIE_BUILT_ALIKE]] void run_main(const Options& options, void (*body)(void*), void* argument);
 }  // namespace detail
 
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from it leaves run().

@@ -65,14 +65,15 @@ void put_away(M* m, stack::Stack* stack) {
   return stack == nullptr ? m->native_fiber : stack->fiber;
 }
 
-// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival.
-inline void note_departure(M* m) {
+// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival. Inlined as what
+// they call, see base/sanitizer.h.
+[[gnu::always_inline]] inline void note_departure(M* m) {
   if constexpr (base::kFibersAreTracked) m->left_fiber = &fiber_of(m);
 }
-inline void note_destination(M* m, base::Leave leave) {
+[[gnu::always_inline]] inline void note_destination(M* m, base::Leave leave) {
   if constexpr (base::kFibersAreTracked) base::before_switch(*m->left_fiber, fiber_of(m), leave);
 }
-inline void note_arrival(M* m) {
+[[gnu::always_inline]] inline void note_arrival(M* m) {
   if constexpr (base::kFibersAreTracked) base::after_switch(fiber_of(m), *m->left_fiber);
 }
 
