@@ -15,8 +15,26 @@ target_compile_features(magpie PUBLIC cxx_std_20)
 target_link_libraries(magpie PUBLIC Threads::Threads)
 
 set(magpie_no_red_zone "")
+set(magpie_no_shadow_stack "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(magpie_no_red_zone -mno-red-zone)
+  # Compilers that mark objects as fit for Intel CET by default must not mark these: the switch has no shadow stacks.
+  # A program is marked only if all its objects are.
+  set(magpie_no_shadow_stack -fcf-protection=none)
+endif()
+
+# A goroutine's stack ends in a guard of 16 KiB. A function with a larger frame, or alloca, would jump over it into the
+# next stack; compiled so it touches every page on the way. Functions with small frames stay as they are.
+include(CheckCXXCompilerFlag)
+set(magpie_probe_frames "")
+check_cxx_compiler_flag("-Werror -fstack-clash-protection" magpie_can_probe_frames)
+if(magpie_can_probe_frames)
+  set(magpie_probe_frames -fstack-clash-protection)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Its default is a probe every 64 KiB.
+    list(APPEND magpie_probe_frames "SHELL:--param stack-clash-protection-guard-size=12")
+  endif()
+  target_compile_options(magpie PUBLIC "$<$<COMPILE_LANGUAGE:CXX>:${magpie_probe_frames}>")
 endif()
 
 # Its symbols are made by assembly, which link-time optimisation does not see.
@@ -67,10 +85,8 @@ foreach(line IN LISTS magpie_room_lines)
     target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
     # The stack switch relies on frame pointers for its unwind information, and on functions that switch having
     # no red zone.
-    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer ${magpie_no_red_zone})
-    if(MAGPIE_VALGRIND)
-      target_compile_definitions(${target} PRIVATE MAGPIE_VALGRIND=1)
-    endif()
+    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer ${magpie_no_red_zone} ${magpie_no_shadow_stack}
+      ${magpie_probe_frames})
     foreach(peer IN LISTS fields)
       if(TARGET magpie_${peer})
         target_link_libraries(${target} PUBLIC magpie_${peer})

@@ -117,8 +117,8 @@ auto spawn(const GoOptions& options, F&& f, Args&&... args) {
   return spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// Handles goroutines' uncaught exceptions from now on instead of ending the program: called on the failing
-// goroutine, inside its catch block; the goroutine ends when it returns. An empty function restores the default.
+// Handles goroutines' uncaught exceptions from now on instead of ending the program where they are thrown: called on the failing
+// goroutine, unwound, inside its catch block; the goroutine ends when it returns. An empty function restores the default.
 void on_uncaught(std::function<void(std::exception_ptr)> handler);
 
 }  // namespace magpie

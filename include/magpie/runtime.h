@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <magpie/detail/caught.h>
+#include <magpie/detail/sanitized.h>
 
 namespace magpie {
 
@@ -38,7 +39,8 @@ struct Options {
   // Without preempt (or with MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
-  int preempt_signal = 0;   // 0: SIGURG
+  int preempt_signal =
+      0;  // 0: SIGURG; the runtime's threads let it in even if the caller of run() blocks it
   int max_preempted = 100;  // threads stopped at a time; beyond it, those stopped before take turns
 
   // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
@@ -56,7 +58,7 @@ using ResultOf =
                        std::conditional_t<std::is_reference_v<R>,
                                           std::reference_wrapper<std::remove_reference_t<R>>, R>>;
 
-void run_main(const Options& options, void (*body)(void*), void* argument);
+[[MAGPIE_BUILT_ALIKE]] void run_main(const Options& options, void (*body)(void*), void* argument);
 }  // namespace detail
 
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from it leaves run().

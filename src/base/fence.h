@@ -10,6 +10,8 @@
 //
 // is as good as a seq_cst fence in both places. Where the kernel has no membarrier (before 4.14, some
 // sandboxes and emulators) light_fence() is a real fence: slower, same meaning.
+// Which of the two it is, is fixed before the program's first constructor runs: were it to change later, a thread could
+// stand between its publishing and its reading, having passed no fence, while the other side already left out the heavy one.
 #pragma once
 
 #include <atomic>
@@ -26,15 +28,16 @@ inline void heavy_fence() { model::seq_cst_fence(); }
 #else
 
 namespace detail {
-// Fixed after the first prepare_fences(), which runs before the first fence. Atomic, as later ones write the same
-// value beside threads that read it. Hidden: read without a table look-up.
+// Fixed when the program is loaded, but see prepare_fences(). Atomic, as that may write beside threads that read it. Hidden:
+// read without a table look-up.
 extern std::atomic<bool> light_fence_is_free __attribute__((visibility("hidden")));
 }  // namespace detail
 
-// Asks the kernel for membarrier. Call before the first fence, of whatever thread; again does no harm.
+// As run() begins: a program that has forbidden itself membarrier since it was loaded, with a sandbox of its own, goes on with
+// real fences. (Its other threads must not be in the middle of a channel's operation just then.)
 void prepare_fences();
 
-// For tests: from the next prepare_fences() on light fences are real ones, as without membarrier.
+// For tests, while nobody else uses fences: from now on light fences are real ones, as without membarrier.
 void forbid_membarrier();
 
 inline void light_fence() {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -33,13 +34,16 @@ class PageArray {
   std::size_t capacity() const { return capacity_; }
 
   // Keeps what is there. False: no memory, nothing has changed.
-  [[nodiscard]] bool grow_to(std::size_t capacity) {
+  [[nodiscard]] bool grow_to(std::size_t capacity) { return grow_to(capacity, capacity_); }
+
+  // Keeps the first `used`, and does not touch the others.
+  [[nodiscard]] bool grow_to(std::size_t capacity, std::size_t used) {
     if (capacity <= capacity_) return true;
     void* fresh = os().map(nullptr, capacity * sizeof(T), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED) return false;
     auto* grown = static_cast<T*>(fresh);
-    for (std::size_t i = 0; i < capacity_; ++i) grown[i] = data_[i];
+    for (std::size_t i = 0; i < used; ++i) grown[i] = data_[i];
     reset();
     data_ = grown;
     capacity_ = capacity;
@@ -55,6 +59,41 @@ class PageArray {
  private:
   T* data_ = nullptr;
   std::size_t capacity_ = 0;
+};
+
+// A list in such an array: it grows and shrinks at its end. Only reserve() asks for memory.
+template <class T>
+class PageList {
+ public:
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& back() const { return array_[size_ - 1]; }
+  T* begin() const { return array_.data(); }
+  T* end() const { return array_.data() + size_; }
+
+  // Room for so many in all. False: no memory, nothing has changed.
+  [[nodiscard]] bool reserve(std::size_t capacity) {
+    return capacity <= array_.capacity() || array_.grow_to(2 * capacity, size_);
+  }
+
+  // There is room.
+  void push(const T& element) { array_[size_++] = element; }
+  void push(std::span<const T> elements) {
+    for (const T& element : elements) push(element);
+  }
+
+  T take_last() { return array_[--size_]; }
+  // The last ones, in their order: as many as there are, and as fit into `out`. Returns how many.
+  std::size_t take_last(std::span<T> out) {
+    std::size_t count = out.size() < size_ ? out.size() : size_;
+    size_ -= count;
+    for (std::size_t i = 0; i < count; ++i) out[i] = array_[size_ + i];
+    return count;
+  }
+
+ private:
+  PageArray<T> array_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace magpie::base

@@ -1,4 +1,5 @@
-// sanitizer.h: tells AddressSanitizer, ThreadSanitizer and Valgrind about our stacks. Empty without them.
+// sanitizer.h: tells AddressSanitizer, ThreadSanitizer and Valgrind about our stacks. Empty without the first two; Valgrind
+// is told in every build, when a stack is made.
 //
 // Fiber belongs to a stack. before_switch() runs on the old stack just before the switch, after_switch() first
 // thing on the new one. A stack that is left for good (Leave::for_ever) may be reused from its top: ASan drops
@@ -29,9 +30,8 @@
 #if defined(MAGPIE_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
-#if defined(MAGPIE_VALGRIND)
-#include <valgrind/valgrind.h>
-#endif
+
+#include "base/valgrind.h"
 
 namespace magpie::base {
 
@@ -52,31 +52,24 @@ struct Fiber {
 #if defined(MAGPIE_TSAN)
   void* tsan = nullptr;
 #endif
-#if defined(MAGPIE_VALGRIND)
-  unsigned valgrind_id = 0;
-#endif
+  unsigned valgrind_number = 0;
 };
 
 // A new stack [low, low + size).
-inline void open_fiber([[maybe_unused]] Fiber& fiber, [[maybe_unused]] void* low,
-                       [[maybe_unused]] std::size_t size) {
+inline void open_fiber(Fiber& fiber, void* low, std::size_t size) {
 #if defined(MAGPIE_ASAN)
   fiber.low = low;
   fiber.size = size;
 #endif
-#if defined(MAGPIE_VALGRIND)
-  fiber.valgrind_id = VALGRIND_STACK_REGISTER(low, static_cast<char*>(low) + size);
-#endif
+  fiber.valgrind_number = announce_stack_to_valgrind(low, size);
 }
 
-inline void close_fiber([[maybe_unused]] Fiber& fiber) {
+inline void close_fiber(Fiber& fiber) {
 #if defined(MAGPIE_TSAN)
   if (fiber.tsan != nullptr) __tsan_destroy_fiber(fiber.tsan);
   fiber.tsan = nullptr;
 #endif
-#if defined(MAGPIE_VALGRIND)
-  VALGRIND_STACK_DEREGISTER(fiber.valgrind_id);
-#endif
+  renounce_stack_to_valgrind(fiber.valgrind_number);
 }
 
 // The stack is about to be entered from its top: forget what lies on it.
@@ -105,8 +98,11 @@ inline void adopt_thread_stack([[maybe_unused]] Fiber& fiber) {
 #endif
 }
 
-inline void before_switch([[maybe_unused]] Fiber& from, [[maybe_unused]] Fiber& to,
-                          [[maybe_unused]] Leave leave) {
+// Inlined in any case: ThreadSanitizer counts the calls of functions on each stack, and a function that is called on one and
+// returns on another would be counted as called on the first and as returned from on the second.
+[[gnu::always_inline]] inline void before_switch([[maybe_unused]] Fiber& from,
+                                                 [[maybe_unused]] Fiber& to,
+                                                 [[maybe_unused]] Leave leave) {
 #if defined(MAGPIE_ASAN)
   __sanitizer_start_switch_fiber(leave == Leave::for_ever ? nullptr : &from.fake_stack, to.low,
                                  to.size);
@@ -117,7 +113,8 @@ inline void before_switch([[maybe_unused]] Fiber& from, [[maybe_unused]] Fiber& 
 }
 
 // `from` is the fiber that was left; a thread's own stack learns its bounds here.
-inline void after_switch([[maybe_unused]] Fiber& now, [[maybe_unused]] Fiber& from) {
+[[gnu::always_inline]] inline void after_switch([[maybe_unused]] Fiber& now,
+                                                [[maybe_unused]] Fiber& from) {
 #if defined(MAGPIE_ASAN)
   const void* low = nullptr;
   std::size_t size = 0;

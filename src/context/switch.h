@@ -17,6 +17,8 @@
 // we do not list (AVX-512), or analysed for the registers it leaves alone, it would corrupt them.
 #pragma once
 
+#include <unwind.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +34,21 @@ using Entry = void (*)(void* value);
 
 // Writes the first frame below `top` (16-aligned) and returns the stack pointer to resume.
 void* prepare(void* top, Entry entry);
+
+// An exception that nobody on a prepared stack catches reaches the first frame. It is asked twice: while the frames of the
+// thrower are still there, whether to go on, and when all of them are gone, to do so.
+struct FirstFrame {
+  // On top of the thrower's frames. False: nobody catches it, and the C++ runtime calls std::terminate() there.
+  bool (*catches)(_Unwind_Exception* exception);
+  // pthread_exit() or pthread_cancel() unwinds the stack.
+  void (*refuse_to_unwind)();
+  // All frames are gone. What it throws itself terminates the program.
+  void (*take)(_Unwind_Exception* exception);
+  // Then the stack goes on here, as if it had just been entered; never returns.
+  void (*go_on)();
+};
+// For all prepared stacks; before the first of them is resumed.
+void set_first_frame(const FirstFrame& hooks);
 
 #if defined(__x86_64__)
 
@@ -75,6 +92,18 @@ void* prepare(void* top, Entry entry);
 
 #elif defined(__aarch64__)
 
+// x18 is a scratch register, unless the platform has reserved it: then nobody keeps anything there.
+#if defined(__ANDROID__) || defined(__APPLE__) || defined(__Fuchsia__)
+#define MAGPIE_X18
+#elif defined(__has_feature)
+#if __has_feature(shadow_call_stack)
+#define MAGPIE_X18
+#endif
+#endif
+#if !defined(MAGPIE_X18)
+#define MAGPIE_X18 "x18",
+#endif
+
 [[gnu::always_inline]] inline void* swap(void** save, void* resume, void* value) {
   register void* passed asm("x0") = value;
   register void** save_at asm("x1") = save;
@@ -95,13 +124,14 @@ void* prepare(void* top, Entry entry);
       "0:\n\t"
       "br x4\n\t"
       "1:\n\t"
+      "hint #36\n\t"  // bti j, where branch targets are marked (-mbranch-protection); else a nop
       : "+r"(passed), "+r"(save_at), "+r"(resume_from)
       :
       : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
-        "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0",
-        "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
-        "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27",
-        "v28", "v29", "v30", "v31", "cc", "memory");
+        "x17", MAGPIE_X18 "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28",
+        "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
+        "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25",
+        "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
   return passed;
 }
 

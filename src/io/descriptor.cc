@@ -64,22 +64,43 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   return Registered::now;
 }
 
-// A descriptor may outlive its run(). Goroutines that waited for it are gone, turns and all.
+// A descriptor may outlive its run(). Goroutines that waited for it are gone, turns and all. Plain threads are not: one may have a
+// side's turn, which then stays as it is, or wait behind a goroutine that is gone, whose turn is given up for it.
 Closing::User Descriptor::forget_earlier_run() {
   Presence here;
   Closing::User user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
   std::uint64_t generation = generation_.load(base::acquire);
   if (generation == 0 || generation == here.generation() || here.generation() == 0) return user;
-  std::lock_guard hold(lock_);
-  if (generation_.load(base::relaxed) != generation) return user;
-  closing_.forget_goroutines();
-  for (Side* side : {&reader_, &writer_}) {
-    new (&side->turn) Mutex;
-    side->drained = false;
+  bool give_up_turn[2] = {false, false};
+  Side* const sides[2] = {&reader_, &writer_};
+  {
+    std::lock_guard hold(lock_);
+    if (generation_.load(base::relaxed) != generation) return user;
+    closing_.forget_goroutines();
+    for (int i = 0; i < 2; ++i) {
+      bool is_orphaned = sides[i]->run_of_holder == generation;
+      if (sides[i]->threads == 0) {
+        new (&sides[i]->turn) Mutex;
+      } else if (is_orphaned) {
+        give_up_turn[i] = true;
+      } else {
+        continue;
+      }
+      sides[i]->run_of_holder = 0;
+      sides[i]->drained = false;
+    }
+    slot_.store(nullptr, base::relaxed);
+    generation_.store(0, base::release);
   }
-  slot_.store(nullptr, base::relaxed);
-  generation_.store(0, base::release);
+  for (int i = 0; i < 2; ++i) {
+    if (give_up_turn[i]) sides[i]->turn.unlock();
+  }
   return user;
+}
+
+void Descriptor::count_thread(Side& side, int change) {
+  std::lock_guard hold(lock_);
+  side.threads += change;
 }
 
 void Descriptor::give_number_back() {
@@ -146,11 +167,20 @@ namespace {
 Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what)
     : descriptor_(descriptor), side_(side), what_(what), user_(descriptor.forget_earlier_run()) {
   if (!descriptor.closing_.enter(user_)) throw_error(std::errc::operation_canceled, what);
-  side.turn.lock();
+  if (user_ == Closing::User::thread) [[unlikely]] {
+    descriptor.count_thread(side, 1);
+    side.turn.lock();
+  } else {
+    side.turn.lock();
+    side.run_of_holder = sched::runtime->generation;
+  }
 }
 
 Descriptor::Turn::~Turn() {
+  side_.run_of_holder = 0;
   side_.turn.unlock();
+  if (user_ == Closing::User::thread) [[unlikely]]
+    descriptor_.count_thread(side_, -1);
   if (descriptor_.closing_.leave(user_)) [[unlikely]]
     descriptor_.give_number_back();
 }
@@ -161,18 +191,18 @@ void Descriptor::Turn::fail(int error) const {
 
 // False: the last read left nothing behind and nothing has happened since: the attempt would be in vain.
 bool Descriptor::Turn::prepare() {
-  bool has_slot = false, happened = false, hung_up = false;
+  bool has_slot = false, happened = false, always_try = false;
   {
     Presence here;
     if (Slot* slot = descriptor_.slot_of(here)) {
       has_slot = true;
       happened = (slot->*side_.readiness).forget();
-      hung_up = slot->hung_up.load(base::relaxed);
+      always_try = slot->always_try.load(base::relaxed);
     }
   }
   if (descriptor_.is_closed()) throw_error(std::errc::operation_canceled, what_);
   if (side_.deadline.has_passed()) throw_error(std::errc::timed_out, what_);
-  bool in_vain = has_slot && side_.drained && !happened && !hung_up;
+  bool in_vain = has_slot && side_.drained && !happened && !always_try;
   if (!in_vain) side_.drained = false;
   return !in_vain;
 }

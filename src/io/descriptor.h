@@ -27,8 +27,8 @@ namespace magpie::io {
 class Descriptor {
  public:
   enum class Kind : std::uint8_t {
-    stream,   // a read that returns less than was asked for leaves nothing behind
-    packets,  // it may
+    stream,  // a read that returns less than was asked for leaves nothing behind, but for urgent data
+    packets,  // it may: also a stream of a Unix socket, where reads stop at bytes that carry descriptors
     borrowed  // as packets, and is not ours to close
   };
 
@@ -57,7 +57,7 @@ class Descriptor {
     std::size_t perform(Attempt attempt, std::size_t wanted = 0) {
       for (;;) {
         if (prepare()) {
-          ssize_t result = attempt(descriptor_.fd_);
+          ssize_t result = try_once(attempt, descriptor_.fd_);
           if (result >= 0) {
             note_result(static_cast<std::size_t>(result), wanted);
             return static_cast<std::size_t>(result);
@@ -72,6 +72,13 @@ class Descriptor {
     }
 
    private:
+    // The attempt looks at errno. A compiler may keep its address over wait(), after which the thread may be another; not
+    // over a call, so there is one.
+    template <class Attempt>
+    [[gnu::noinline]] static ssize_t try_once(Attempt& attempt, int fd) {
+      return attempt(fd);
+    }
+
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);
@@ -95,6 +102,10 @@ class Descriptor {
     Mutex turn;
     Deadline deadline;
     bool drained = false;  // whoever has the turn: the last read took all there was
+    // atomic: whoever has the turn writes the run() of the goroutine that has it; 0: a plain thread, or nobody. A later run() reads
+    base::Relaxed<std::uint64_t> run_of_holder = 0;
+    int threads =
+        0;  // guarded by the descriptor's lock: plain threads that have the turn or wait for it
   };
 
   Side& reader() { return reader_; }
@@ -110,10 +121,13 @@ class Descriptor {
   // For calls that do not block. -1 after close().
   int fd() const { return is_closed() ? -1 : fd_; }
 
+  Kind kind() const { return kind_; }
+
  private:
   Registered register_once(sched::Presence& here, int& error);
   poll::Slot* slot_of(const sched::Presence& here);
   Closing::User forget_earlier_run();
+  void count_thread(Side& side, int change);
   void wake(Side& side);
   void give_number_back();
 

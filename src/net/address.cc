@@ -39,6 +39,15 @@ const std::error_category& resolver_errors() {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
+// Not inlined, as all that looks at errno: a compiler may keep its address over a call into the runtime, after which the
+// thread may be another.
+[[gnu::noinline]] int ask_resolver(const char* host, const addrinfo& hints, addrinfo*& first,
+                                   int& system_error) {
+  int result = getaddrinfo(host, nullptr, &hints, &first);
+  system_error = errno;
+  return result;
+}
+
 // Throws std::system_error.
 AddressList look_up(const std::string& host, int flags) {
   addrinfo hints{};
@@ -46,11 +55,7 @@ AddressList look_up(const std::string& host, int flags) {
   hints.ai_flags = flags;
   addrinfo* first = nullptr;
   int system_error = 0;
-  int code = blocking([&] {
-    int result = getaddrinfo(host.c_str(), nullptr, &hints, &first);
-    system_error = errno;
-    return result;
-  });
+  int code = blocking([&] { return ask_resolver(host.c_str(), hints, first, system_error); });
   if (code == EAI_SYSTEM)
     throw std::system_error(system_error, std::generic_category(), "magpie: resolve " + host);
   if (code != 0) throw std::system_error(code, resolver_errors(), "magpie: resolve " + host);

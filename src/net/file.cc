@@ -37,8 +37,9 @@ class File {
   int fd_;
 };
 
-// All return 0 or an error number; called inside blocking().
-int read_all(const char* path, std::string& contents) {
+// All return 0 or an error number; called inside blocking(). Those that it calls are not inlined: a compiler may keep the
+// address of errno over a call into the runtime, after which the thread may be another.
+[[gnu::noinline]] int read_all(const char* path, std::string& contents) {
   File file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return errno;
   struct stat status;
@@ -75,7 +76,8 @@ int copy_mode(const std::string& path, const File& file) {
   return fchmod(file.fd(), status.st_mode & 07777) == 0 ? 0 : errno;
 }
 
-int replace(const std::string& path, const std::string& temporary, std::string_view contents) {
+[[gnu::noinline]] int replace(const std::string& path, const std::string& temporary,
+                              std::string_view contents) {
   File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return errno;
   int error = write_all(file.fd(), contents);

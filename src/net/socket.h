@@ -9,14 +9,17 @@
 
 namespace magpie::net {
 
+// What looks at errno is not inlined: a compiler may keep its address over a call into the runtime, after which the thread
+// may be another.
+
 // Throws std::system_error with errno.
-[[noreturn]] void throw_errno(const char* what);
+[[noreturn, gnu::noinline]] void throw_errno(const char* what);
 
 // A new socket that does not block. Throws std::system_error.
 std::unique_ptr<io::Descriptor> open_socket(int family, int type, io::Descriptor::Kind kind);
 
 void set_option(const io::Descriptor& descriptor, int level, int option, int value);
-void bind_to(const io::Descriptor& descriptor, const Address& address);
+[[gnu::noinline]] void bind_to(const io::Descriptor& descriptor, const Address& address);
 void listen_on(const io::Descriptor& descriptor);
 
 // Blocks until it is connected, or fails.

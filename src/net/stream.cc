@@ -189,7 +189,7 @@ std::unique_ptr<Descriptor> Listener::accept_descriptor() {
       if (!is_of_the_peer(errno)) return -errno;
     }
   });
-  return std::make_unique<Descriptor>(static_cast<int>(fd), Descriptor::Kind::stream);
+  return std::make_unique<Descriptor>(static_cast<int>(fd), descriptor_->kind());
 }
 
 }  // namespace magpie::net

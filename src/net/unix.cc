@@ -13,7 +13,7 @@ using io::Descriptor;
 
 UnixConn UnixConn::connect(std::string_view path) {
   std::unique_ptr<Descriptor> descriptor =
-      open_socket(AF_UNIX, SOCK_STREAM, Descriptor::Kind::stream);
+      open_socket(AF_UNIX, SOCK_STREAM, Descriptor::Kind::packets);
   connect_to(*descriptor, Address::unix_path(path));
   return UnixConn(std::move(descriptor));
 }
@@ -21,7 +21,7 @@ UnixConn UnixConn::connect(std::string_view path) {
 UnixListener UnixListener::bind(std::string_view path) {
   Address address = Address::unix_path(path);
   std::unique_ptr<Descriptor> descriptor =
-      open_socket(AF_UNIX, SOCK_STREAM, Descriptor::Kind::stream);
+      open_socket(AF_UNIX, SOCK_STREAM, Descriptor::Kind::packets);
   bind_to(*descriptor, address);
   UnixListener listener(std::move(descriptor));
   if (path.front() != '@') listener.path_ = path;

@@ -19,10 +19,8 @@ using io::Descriptor;
 bool is_ready(int fd, short events) {
   pollfd wanted{.fd = fd, .events = events, .revents = 0};
   if (::poll(&wanted, 1, 0) <= 0) return false;
-  if ((wanted.revents & POLLNVAL) != 0) {
-    errno = EBADF;
-    throw_errno("wait for a descriptor");
-  }
+  if ((wanted.revents & POLLNVAL) != 0)
+    throw std::system_error(EBADF, std::generic_category(), "magpie: wait for a descriptor");
   return true;
 }
 

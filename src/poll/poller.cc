@@ -42,7 +42,7 @@ int Poller::open() {
 }
 
 int Poller::add(int fd, Tag tag) {
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+  epoll_event event{.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                     .data = {.u64 = tag.packed()}};
   return error_of(epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event));
 }
@@ -67,7 +67,8 @@ int Poller::wait_once(std::span<epoll_event> events, std::int64_t until_ns) {
   if (!coarse_.load(base::relaxed)) {
     timespec time{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     int count = epoll_pwait2(epoll_, events.data(), most, &time, nullptr);
-    if (count >= 0 || errno != ENOSYS) return count;
+    if (count >= 0 || errno == EINTR) return count;
+    // The kernel does not know it (ENOSYS), or a sandbox forbids it (EPERM, or whatever it says).
     coarse_.store(true, base::relaxed);
   }
   std::int64_t ms = std::min<std::int64_t>((left + kMillisecond - 1) / kMillisecond,

@@ -18,7 +18,7 @@ Slot* SlotTable::take() {
     free_ = slot->next_free;
     slot->read.reset();
     slot->write.reset();
-    slot->hung_up.store(false, base::relaxed);
+    slot->always_try.store(false, base::relaxed);
     return slot;
   }
   std::uint32_t index = made_.load(base::relaxed);

@@ -14,8 +14,9 @@ namespace magpie::poll {
 
 struct alignas(base::kCacheLine) Slot {
   Readiness read, write;  // [readiness]
-  // atomic: the poller sets it before it sets `read`, which orders it: the peer has ended, or an error is pending
-  base::Atomic<bool> hung_up{false};
+  // atomic: the poller sets it before it sets `read`, which orders it: the peer has ended, an error is pending, or there was
+  // urgent data, at which reads stop early. From then on a short read does not mean that nothing is left
+  base::Atomic<bool> always_try{false};
   base::Atomic<std::uint32_t> generation{0};  // atomic: relaxed, a wrong guess is a spurious event
 
   // fixed

@@ -93,6 +93,8 @@ namespace {
 BlockingCall::~BlockingCall() {
   if (!outermost_) return;
   M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    return;  // the child of a fork() inside blocking() is a plain thread
   if (m->is_in_blocking_call())
     m->begin_or_end_blocking_call();  // else it was on another thread when it began
   if (m->grip.is_taken()) [[unlikely]]

@@ -14,6 +14,7 @@ namespace {
 void in_child() {
   forget_waiting_threads();
   if (runtime == nullptr) return;
+  if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
   set_current_m(nullptr);

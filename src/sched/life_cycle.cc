@@ -33,6 +33,7 @@
 #include "sched/runtime.h"
 #include "sched/spawn.h"
 #include "sched/timers.h"
+#include "sched/uncaught.h"
 #include "sched/waiter.h"
 #include "stack/guard.h"
 
@@ -66,9 +67,10 @@ Options checked(Options options) {
     throw std::invalid_argument("magpie: Options::max_preempted is " +
                                 std::to_string(options.max_preempted) + "; 0 or more make sense");
   }
-  if (options.preempt_signal < 0 || options.preempt_signal > SIGRTMAX) {
+  if (!Preemption::can_use(options.preempt_signal)) {
     throw std::invalid_argument("magpie: Options::preempt_signal is " +
-                                std::to_string(options.preempt_signal) + ", which is no signal");
+                                std::to_string(options.preempt_signal) +
+                                ", which is no signal that can be caught for preemption");
   }
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
@@ -190,6 +192,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
   prepare_for_forks();
+  catch_uncaught(go_on_after_uncaught);
   base::prepare_fences();
   stack::choose_guards();
   Runtime rt(checked(options));

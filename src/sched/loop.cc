@@ -16,7 +16,6 @@
 #include "sched/slice.h"
 #include "sched/stack_shortage.h"
 #include "sched/timers.h"
-#include "sched/uncaught.h"
 #include "sched/waiter.h"
 
 namespace magpie::sched {
@@ -66,14 +65,15 @@ void put_away(M* m, stack::Stack* stack) {
   return stack == nullptr ? m->native_fiber : stack->fiber;
 }
 
-// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival.
-inline void note_departure(M* m) {
+// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival. Inlined as what
+// they call, see base/sanitizer.h.
+[[gnu::always_inline]] inline void note_departure(M* m) {
   if constexpr (base::kFibersAreTracked) m->left_fiber = &fiber_of(m);
 }
-inline void note_destination(M* m, base::Leave leave) {
+[[gnu::always_inline]] inline void note_destination(M* m, base::Leave leave) {
   if constexpr (base::kFibersAreTracked) base::before_switch(*m->left_fiber, fiber_of(m), leave);
 }
-inline void note_arrival(M* m) {
+[[gnu::always_inline]] inline void note_arrival(M* m) {
   if constexpr (base::kFibersAreTracked) base::after_switch(fiber_of(m), *m->left_fiber);
 }
 
@@ -171,13 +171,8 @@ void destroy_locals(GExtra& extra) {
   }
 }
 
-// User code, outside the runtime.
-void call_body(G* g) {
-  try {
-    g->body(g->room, detail::TaskOrder::run);
-  } catch (...) {
-    handle_uncaught(g);
-  }
+// After the body; user code, outside the runtime.
+void end_body(G* g) {
   if (g->extra == nullptr) return;
   destroy_locals(*g->extra);
   if (!g->joinable) drop_extra(g);
@@ -239,17 +234,23 @@ M* finish(M* m, G* g) {
   return m;
 }
 
-// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended: it may have blocked and come back
-// elsewhere.
+// Returns the M on which it ended: it may have blocked and come back elsewhere.
+M* end_fresh(G* g) {
+  end_body(g);
+  note_body_is_over(g);
+  M* m = come_back();
+  context::reset_float_control();
+  return finish(m, g);
+}
+
+// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended. What its body throws ends at the stack's first
+// frame, see uncaught.h, and the stack goes on with go_on_after_uncaught().
 M* call_fresh(M* m, G* g) {
   g->stack = m->loop_stack;
   start_running(m, g);
   m->grip.leave();
-  call_body(g);
-  note_body_is_over(g);
-  m = come_back();
-  context::reset_float_control();
-  return finish(m, g);
+  g->body(g->room, detail::TaskOrder::run);
+  return end_fresh(g);
 }
 
 // A fresh goroutine that asked for a stack size gets a loop of its own there.
@@ -266,6 +267,11 @@ void start_on_own_stack(M* m, G* g) {
 bool has_spare(M* m) {
   if (m->spare == nullptr) m->spare = m->p->stacks.take(runtime->stacks);
   return m->spare != nullptr;
+}
+
+// Before the next goroutine: the stack that one asked for is not for others.
+void leave_own_stack(M* m) {
+  if (!m->loop_stack->pooled && m->p != nullptr) move_loop_to(m, std::exchange(m->spare, nullptr));
 }
 
 void loop(M* m) {
@@ -290,12 +296,17 @@ void loop(M* m) {
       continue;
     }
     m = call_fresh(m, g);
-    if (!m->loop_stack->pooled && m->p != nullptr)
-      move_loop_to(m, std::exchange(m->spare, nullptr));
+    leave_own_stack(m);
   }
 }
 
 }  // namespace
+
+void go_on_after_uncaught() {
+  M* m = end_fresh(current_m()->current);
+  leave_own_stack(m);
+  loop(m);
+}
 
 M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument) {
   m->left.g = g;

@@ -31,6 +31,9 @@ void leave_yielding(M* m, G* g, G* next);
 // Runs the loop on the calling thread until the runtime ends. The M holds a P.
 void run_loop(M* m);
 
+// On a stack whose frames an exception has unwound, as the goroutine that threw it: ends the goroutine, and goes on with a loop.
+[[noreturn]] void go_on_after_uncaught();
+
 // Runs a claimed, joinable goroutine's body on the stack of the calling goroutine, which is m's, as that goroutine.
 void run_in_place(M* m, G* child);
 

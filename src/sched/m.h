@@ -116,6 +116,7 @@ struct M {
   int timer_slack_before_ns = 0;    // the thread's own; 0: it still has it
   int pinned_to = -1;               // CPU; -1: not pinned
   void* signal_stack = nullptr;
+  bool signal_was_blocked = false;  // thread only: the signal of preemption, before it became an M
 };
 
 }  // namespace magpie::sched

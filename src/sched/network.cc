@@ -70,8 +70,8 @@ bool Network::take_role(Role role) {
 
 void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
   constexpr std::uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-  if ((events & kEnd) != 0) slot.hung_up.store(true, base::relaxed);
-  if ((events & (EPOLLIN | kEnd)) != 0) batch.add(slot.read.set());
+  if ((events & (EPOLLPRI | kEnd)) != 0) slot.always_try.store(true, base::relaxed);
+  if ((events & (EPOLLIN | EPOLLPRI | kEnd)) != 0) batch.add(slot.read.set());
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) batch.add(slot.write.set());
 }
 

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 
@@ -31,16 +33,22 @@ void report_if_overflow(M* m, const void* address) {
       size, 4 * size);
 }
 
+// Sent by somebody, with kill() and the like: there is no address, and no instruction that would fault again.
+bool was_sent(const siginfo_t* info) { return info->si_code <= 0; }
+
 void on_fault(int signal, siginfo_t* info, void* context) {
-  report_if_overflow(current_m(), info->si_addr);
+  if (!was_sent(info)) report_if_overflow(current_m(), info->si_addr);
   const struct sigaction& before = signal == SIGSEGV ? before_segv : before_bus;
   if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
+  } else if (before.sa_handler == SIG_IGN && was_sent(info)) {
+    return;
   } else {
-    // The default: fault again with it in place.
+    // The default: fault again with it in place, or be sent the same once more.
     sigaction(signal, &before, nullptr);
+    if (was_sent(info)) syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, info);
   }
 }
 

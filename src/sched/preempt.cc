@@ -40,6 +40,13 @@ void on_stop(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+bool Preemption::can_use(int signal) {
+  if (signal == SIGKILL || signal == SIGSTOP) return false;
+  if (signal == SIGSEGV || signal == SIGBUS) return false;  // see overflow.h
+  if (signal > SIGSYS && signal < SIGRTMIN) return false;   // the C library's own
+  return signal >= 0 && signal <= SIGRTMAX;
+}
+
 void Preemption::install(int signal) {
   signal_ = signal;
   if (signal == 0) return;
@@ -56,6 +63,23 @@ void Preemption::remove() {
   if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_stop)
     sigaction(signal_, &former, nullptr);
   signal_ = 0;
+}
+
+void Preemption::unblock(M* m) const {
+  if (signal_ == 0) return;
+  sigset_t mine, before;
+  sigemptyset(&mine);
+  sigaddset(&mine, signal_);
+  pthread_sigmask(SIG_UNBLOCK, &mine, &before);
+  m->signal_was_blocked = sigismember(&before, signal_) == 1;
+}
+
+void Preemption::block_again(M* m) const {
+  if (signal_ == 0 || !m->signal_was_blocked) return;
+  sigset_t mine;
+  sigemptyset(&mine);
+  sigaddset(&mine, signal_);
+  pthread_sigmask(SIG_BLOCK, &mine, nullptr);
 }
 
 void Preemption::stop(M* m) {

@@ -19,9 +19,18 @@ struct Runtime;
 
 class Preemption {
  public:
+  // False: it is no signal, the system or its library does not let it be caught, or the runtime needs it otherwise. 0 will do.
+  static bool can_use(int signal);
+
   // Installs the handler; at the end puts back what was there. signal 0: never preempt.
   void install(int signal);
   void remove();
+
+  // By a thread that becomes an M: it can be stopped even if it was born with the signal blocked, as in programs that
+  // leave signals to one thread. And by one that ceases to be an M: the signal is blocked again if it was.
+  void unblock(M* m) const;
+  void block_again(M* m) const;
+
   bool works() const { return signal_ != 0; }
 
   static constexpr std::int64_t kStopsWithinNs = 200'000;  // a signal takes microseconds to arrive

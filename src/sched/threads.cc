@@ -37,6 +37,7 @@ void begin_m(M* m) {
   base::note_own_sleeps_in(&m->in_own_sleep);
   set_current_m(m);
   open_signal_stack(m);
+  runtime->preemption.unblock(m);
 }
 
 Searching wanted_by(const P* p) { return p->wanted_by_searcher ? Searching::yes : Searching::no; }
@@ -65,6 +66,7 @@ void end_m(M* m) {
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
   runtime->pins.release(m);
+  runtime->preemption.block_again(m);
   close_signal_stack(m);
   if (m->timer_slack_before_ns != 0) {
     prctl(PR_SET_TIMERSLACK, std::exchange(m->timer_slack_before_ns, 0));
@@ -141,10 +143,10 @@ bool Threads::make() {
     int error = base::os().create_thread(&m->thread, nullptr, thread_main, m);
     if (error == 0) return true;
     note_unborn(-1);
-    complain(std::strerror(error));
     runtime->stacks.give(std::exchange(m->spare, nullptr));
     m->never_ran = true;
     note_ended(m);
+    complain(std::strerror(error));  // now that it does not count any more
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   }

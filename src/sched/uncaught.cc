@@ -17,6 +17,9 @@
 
 #include "base/check.h"
 #include "base/lock.h"
+#include "context/switch.h"
+#include "sched/current.h"
+#include "sched/m.h"
 
 namespace magpie::sched {
 namespace {
@@ -44,23 +47,46 @@ std::string describe_current_exception() {
   }
 }
 
+std::shared_ptr<Handler> current_handler() {
+  std::lock_guard hold(handler_lock);
+  return handler();
+}
+
+// Inside a handler: it is the current exception.
+[[noreturn]] void terminate_for(G* g) {
+  std::string what = describe_current_exception();
+  base::warn("goroutine %lu%s%s%s ended by an uncaught exception: %s",
+             static_cast<unsigned long>(g->id), *g->name() != '\0' ? " (" : "", g->name(),
+             *g->name() != '\0' ? ")" : "", what.c_str());
+  std::terminate();
+}
+
+// The frames of the thrower are still there.
+bool has_handler_or_terminate(_Unwind_Exception* exception) {
+  M* m = current_m();
+  if (m == nullptr || m->current == nullptr) return false;  // in the child of a fork()
+  if (current_handler() != nullptr) return true;
+  abi::__cxa_begin_catch(exception);
+  terminate_for(m->current);
+}
+
+void refuse_to_unwind() { (void)detail::caught(); }
+
+void handle(_Unwind_Exception* exception) {
+  abi::__cxa_begin_catch(exception);
+  std::shared_ptr<Handler> mine = current_handler();
+  if (mine == nullptr) terminate_for(current_m()->current);  // it was taken away meanwhile
+  (*mine)(std::current_exception());
+  abi::__cxa_end_catch();
+}
+
 }  // namespace
 
-void handle_uncaught(G* g) {
-  std::exception_ptr error = detail::caught();
-  std::shared_ptr<Handler> mine;
-  {
-    std::lock_guard hold(handler_lock);
-    mine = handler();
-  }
-  if (mine) {
-    (*mine)(std::move(error));
-    return;
-  }
-  std::string what = describe_current_exception();
-  base::fatal("goroutine %lu%s%s%s ended by an uncaught exception: %s",
-              static_cast<unsigned long>(g->id), *g->name() != '\0' ? " (" : "", g->name(),
-              *g->name() != '\0' ? ")" : "", what.c_str());
+void catch_uncaught(void (*go_on)()) {
+  context::set_first_frame({.catches = has_handler_or_terminate,
+                            .refuse_to_unwind = refuse_to_unwind,
+                            .take = handle,
+                            .go_on = go_on});
 }
 
 }  // namespace magpie::sched

@@ -1,7 +1,6 @@
 #include "stack/guard.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +17,9 @@
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 
 namespace magpie::stack {
@@ -47,13 +49,14 @@ bool protect_if_mappings_last(std::byte* memory) {
 }
 
 // Whether advised guards fault. Asking is not enough: emulators accept advice that they do not know, and ignore it.
-// A system call that reads from the guard says so without a signal.
+// A system call that would map the guard's pages says so without a signal. It must not be one that is given the guard as an
+// argument to read: Valgrind reads it too, and dies.
 bool advised_guards_fault() {
   void* memory =
       mmap(nullptr, guard_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   bool faults = madvise(memory, guard_bytes(), MADV_GUARD_INSTALL) == 0 &&
-                access(static_cast<const char*>(memory), F_OK) != 0 && errno == EFAULT;
+                madvise(memory, guard_bytes(), MADV_POPULATE_READ) != 0 && errno == EFAULT;
   munmap(memory, guard_bytes());
   return faults;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -19,11 +18,13 @@ namespace {
 constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
 
 // The end of the stack's first page, in which its record is. Frames that were left behind may have marked it as
-// not to be touched, for sanitizers.
+// not to be touched, for sanitizers and Valgrind.
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] volatile std::uint64_t& canary_of(
     Stack* stack) {
-  return *reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(stack) &
-                                           ~(page_size() - 1));
+  auto* canary = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(stack) &
+                                                  ~(page_size() - 1));
+  base::excuse_to_valgrind(canary, sizeof *canary);
+  return *canary;
 }
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] Stack* with_canary(Stack* stack) {
   canary_of(stack) = kCanary;
@@ -55,9 +56,7 @@ std::byte* Pool::memory_of(Stack* stack) const { return stack->low - guard_bytes
 
 // The hottest last. Returns how many there were.
 std::size_t Pool::take_warm_locked(std::span<Stack*> out) {
-  std::size_t count = std::min(out.size(), warm_.size());
-  std::copy_n(warm_.end() - static_cast<std::ptrdiff_t>(count), count, out.begin());
-  warm_.resize(warm_.size() - count);
+  std::size_t count = warm_.take_last(out);
   least_warm_ = std::min(least_warm_, warm_.size());
   return count;
 }
@@ -69,8 +68,7 @@ Stack* Pool::take() {
     return stack;
   }
   if (cold_.empty()) return carve_and_unlock();
-  std::byte* memory = cold_.back();
-  cold_.pop_back();
+  std::byte* memory = cold_.take_last();
   lock_.unlock();
   return with_canary(
       construct(memory, stack_size_));  // its guard is still in place, only the record is gone
@@ -91,22 +89,21 @@ Stack* Pool::carve_and_unlock() {
   return with_canary(construct(memory, stack_size_));
 }
 
-// Under the lock although it maps and allocates: it happens once in hundreds of stacks, and two threads
-// that both found the pool empty should not map twice.
+// Under the lock although it asks the kernel for memory: it happens once in hundreds of stacks, and two threads
+// that both found the pool empty should not map twice. It must not allocate: an M comes here inside the runtime, with its P, and
+// would wait for a lock of malloc that a stopped thread may hold, while other Ms wait for lock_.
 bool Pool::add_slab_locked() {
   std::size_t bytes = std::max(kSlabBytes / distance_, std::size_t{4}) * distance_;
   for (; bytes >= distance_; bytes = bytes / distance_ / 2 * distance_) {
     void* memory = base::os().map(nullptr, bytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) continue;
-    try {
-      warm_.reserve(carved_ + bytes / distance_);
-      cold_.reserve(carved_ + bytes / distance_);
-      slabs_.push_back(Slab{static_cast<std::byte*>(memory), bytes, 0});
-    } catch (const std::bad_alloc&) {
+    std::size_t stacks = carved_ + bytes / distance_;
+    if (!warm_.reserve(stacks) || !cold_.reserve(stacks) || !slabs_.reserve(slabs_.size() + 1)) {
       munmap(memory, bytes);
       return false;
     }
+    slabs_.push(Slab{static_cast<std::byte*>(memory), bytes, 0});
     madvise(memory, bytes, MADV_NOHUGEPAGE);  // one touched page must not commit two megabytes
     install_slab_guard(slabs_.back().memory);
     return true;
@@ -142,7 +139,7 @@ void Pool::give(std::span<Stack* const> stacks) {
   std::int64_t now_ns = base::coarse_now_ns();
   {
     std::lock_guard hold(lock_);
-    warm_.insert(warm_.end(), stacks.begin(), stacks.end());
+    warm_.push(stacks);
     if (warm_.size() > kAlwaysWarm && next_trim_ns() == kNever) {
       least_warm_ = warm_.size();
       next_trim_ns_.store(now_ns + kTrimPeriodNs, base::relaxed);
@@ -184,7 +181,7 @@ void Pool::make_cold(std::span<Stack* const> stacks) {
     madvise(stack->low, stack_size_ - guard_bytes(), MADV_DONTNEED);
   }
   std::lock_guard hold(lock_);
-  cold_.insert(cold_.end(), cold.begin(), cold.begin() + static_cast<std::ptrdiff_t>(filled));
+  cold_.push(std::span<std::byte* const>(cold.data(), filled));
 }
 
 Pool::Usage Pool::usage() {

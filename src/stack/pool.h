@@ -20,10 +20,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "base/atomic.h"
 #include "base/lock.h"
+#include "base/page_array.h"
 #include "stack/stack.h"
 
 namespace magpie::stack {
@@ -86,11 +86,11 @@ class Pool {
 
   base::Lock lock_;
   // guarded by lock_
-  // Room for every stack is reserved in both when its slab is made: giving cannot fail.
-  std::vector<Stack*> warm_;  // the last is the hottest
-  std::vector<std::byte*> cold_;
+  // Room for every stack is reserved in both when its slab is made: giving cannot fail, and asks for no memory.
+  base::PageList<Stack*> warm_;  // the last is the hottest
+  base::PageList<std::byte*> cold_;
   std::size_t least_warm_ = 0;  // since the trimming period began
-  std::vector<Slab> slabs_;
+  base::PageList<Slab> slabs_;
   std::size_t carved_ = 0;
   base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic: written under lock_, read by anyone
 };

@@ -178,6 +178,45 @@ TEST(Exceptions, RunMayBeCalledInsideACatchBlockAndTheCallersExceptionIsThereAft
   }
 }
 
+// Several after each other on one stack, and some on stacks of their own.
+RT_TEST(Exceptions, WithAHandlerGoroutinesThatThrowAreUnwoundAndTheOthersGoOn) {
+  static std::atomic<int> handled, unwound, ended;
+  handled = unwound = ended = 0;
+  struct Guard {
+    ~Guard() {
+      yield();
+      ++unwound;
+    }
+  };
+  on_uncaught([](std::exception_ptr error) {
+    EXPECT_EQ(std::current_exception(), error);
+    yield();
+    EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
+    ++handled;
+  });
+  constexpr int kThrowing = 60;
+  WaitGroup others;
+  for (int i = 0; i < kThrowing; ++i) {
+    const std::size_t stack_size = i % 3 == 0 ? 128 * 1024 : 0;
+    go(GoOptions{.stack_size = stack_size}, [i] {
+      Guard guard;
+      if (i % 2 == 0) yield();
+      throw std::runtime_error("thrown");
+    });
+    others.go([] {
+      yield();
+      ++ended;
+    });
+  }
+  others.wait();
+  EXPECT_TRUE(support::eventually([] { return handled == kThrowing; }));
+  EXPECT_EQ(unwound.load(), kThrowing);
+  EXPECT_EQ(ended.load(), kThrowing);
+  EXPECT_TRUE(support::eventually([] { return num_goroutines() == 1; }));
+  EXPECT_EQ(std::uncaught_exceptions(), 0);
+  on_uncaught({});
+}
+
 TEST(Exceptions, OneThatLeavesMainLeavesRun) {
   EXPECT_THROW(run([] { throw std::out_of_range("main's"); }), std::out_of_range);
   EXPECT_EQ(run([] { return 7; }), 7);  // and nothing is broken afterwards

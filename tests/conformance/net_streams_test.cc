@@ -6,7 +6,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/net_test.h"
@@ -54,6 +57,68 @@ RT_TEST(TcpConn, ReadIsZeroWhenThePeerHasEndedTheStream) {
   server.write("still listening");  // half closed: the other direction works
   server.close();
   EXPECT_EQ(read_all(client), "still listening");
+}
+
+// A read stops at the mark of urgent data, and behind bytes that carry a descriptor, although there is more.
+template <class Conn>
+void expect_both_halves(Conn& from) {
+  from.set_read_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  std::string text;
+  std::byte buffer[100];
+  EXPECT_EQ(error_of([&] {
+              while (text.size() < 6) {
+                std::size_t count = from.read(buffer);
+                text.append(reinterpret_cast<const char*>(buffer), count);
+              }
+            }),
+            std::nullopt);
+  EXPECT_EQ(text, "abcdef");
+}
+
+RT_TEST(TcpConn, WhatComesBehindUrgentDataIsReadToo) {
+  auto [client, server] = tcp_pair();
+  WaitGroup first;
+  first.go([&server = server] { EXPECT_EQ(read_text(server, 1), "1"); });
+  EXPECT_TRUE(support::waiting(1));  // from now on events come for it
+  client.write("1");
+  first.wait();
+  client.write("abc");
+  ASSERT_EQ(send(client.native_handle(), "X", 1, MSG_OOB), 1);
+  client.write("def");
+  sleep_for(std::chrono::milliseconds(20));  // most events have come: that is the hard case
+  expect_both_halves(server);
+}
+
+RT_TEST(UnixConn, WhatComesBehindBytesThatCarryADescriptorIsReadToo) {
+  net::UnixListener listener =
+      net::UnixListener::bind("@magpie-short-read-" + std::to_string(getpid()));
+  JoinHandle<net::UnixConn> connecting =
+      spawn([&] { return net::UnixConn::connect(listener.local_address().to_string()); });
+  net::UnixConn server = listener.accept(), client = connecting.join();
+  for (auto [from, to] : {std::pair(&server, &client), std::pair(&client, &server)}) {
+    WaitGroup first;
+    first.go([to = to] { EXPECT_EQ(read_text(*to, 1), "1"); });
+    EXPECT_TRUE(support::waiting(1));
+    from->write("1");
+    first.wait();
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    iovec bytes{const_cast<char*>("abc"), 3};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    const int descriptor = STDERR_FILENO;
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+    ASSERT_EQ(sendmsg(from->native_handle(), &message, 0), 3);
+    from->write("def");
+    sleep_for(std::chrono::milliseconds(20));
+    expect_both_halves(*to);
+  }
 }
 
 // The end arrives together with the bytes: there is no second event for it.

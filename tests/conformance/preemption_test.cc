@@ -191,6 +191,15 @@ TEST(Preemption, CanBeSwitchedOff) {
   });
 }
 
+TEST(Preemption, ASignalThatCannotBeCaughtIsRefused) {
+  for (int signal : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, 32, 33, -1, SIGRTMAX + 1}) {
+    EXPECT_THROW(run(Options{.preempt_signal = signal}, [] {}), std::invalid_argument) << signal;
+  }
+  for (int signal : {0, SIGUSR1, SIGRTMIN, SIGRTMAX}) {
+    EXPECT_NO_THROW(run(Options{.preempt_signal = signal}, [] {})) << signal;
+  }
+}
+
 TEST(Preemption, UsesTheSignalThatWasAskedFor) {
   static std::atomic<int> urgent_data{0};
   struct sigaction mine = {}, before;

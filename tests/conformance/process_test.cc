@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,12 @@ RT_TEST(Fork, FollowedByExecWorksFromAnyGoroutine) {
   }
   group.wait();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+RT_TEST(Fork, InsideABlockingCallTheChildIsAPlainThread) {
+  pid_t child = blocking([] { return fork(); });
+  if (child == 0) _exit(goroutine_id() == 0 ? 7 : 8);
+  EXPECT_EQ(exit_code_of(child), 7);
 }
 
 #if !defined(MAGPIE_TSAN) && \
@@ -102,6 +109,52 @@ TEST(Signals, HandlersOfTheUserRunBesideEverything) {
   itimerval never{};
   setitimer(ITIMER_PROF, &never, nullptr);
   sigaction(SIGPROF, &before, nullptr);
+}
+
+// On every thread that goroutines can be on: none returns before all have one.
+void on_each_thread(void (*look)()) {
+  run(Options{.procs = 4}, [look] {
+    WaitGroup group;
+    std::atomic<int> looked{0};
+    for (int i = 0; i < 4; ++i) {
+      group.go([&] {
+        look();
+        ++looked;
+        blocking([&] {
+          while (looked.load() != 4) usleep(100);
+        });
+      });
+    }
+    group.wait();
+  });
+}
+
+bool is_blocked(int signal) {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, signal) == 1;
+}
+
+TEST(Signals, ThatOfPreemptionIsLetInWhateverTheCallerBlocksAndBlockedAgainAfterRun) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  on_each_thread([] {
+    EXPECT_FALSE(is_blocked(SIGURG));
+    EXPECT_TRUE(is_blocked(SIGUSR1));
+  });
+  EXPECT_TRUE(is_blocked(SIGURG));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  on_each_thread([] { EXPECT_FALSE(is_blocked(SIGURG)); });
+  EXPECT_FALSE(is_blocked(SIGURG));
+}
+
+TEST(Threads, KeepTheSchedulingPolicyOfTheCaller) {
+  const sched_param none{};
+  ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+  on_each_thread([] { EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH); });
+  EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
+  sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
 // The threads that goroutines ran on end with run(): what they left in thread_locals is destroyed then.

@@ -43,13 +43,28 @@ int rounds_where_both_missed() {
   return both_missed;
 }
 
-TEST(Fence, WithALightAndAHeavyFenceTwoSidesNeverMissEachOther) {
+// As they were when the first constructor of this program ran, and after main had begun.
+struct AtConstruction {
+  bool light_fence_was_free = detail::light_fence_is_free.load();
+} at_construction;
+
+TEST(Fence, TheirKindIsFixedBeforeTheFirstConstructorRuns) {
+  const bool before = detail::light_fence_is_free.load();
+  EXPECT_EQ(at_construction.light_fence_was_free, before);
   prepare_fences();
-  EXPECT_EQ(rounds_where_both_missed(), 0);
+  EXPECT_EQ(detail::light_fence_is_free.load(), before);
 }
 
-TEST(Fence, BeforeTheyArePreparedFencesAreRealOnes) {
-  detail::light_fence_is_free = false;
+TEST(Fence, InTheChildOfAForkHeavyFencesStillWork) {
+  EXPECT_EXIT(
+      {
+        heavy_fence();
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(Fence, WithALightAndAHeavyFenceTwoSidesNeverMissEachOther) {
   EXPECT_EQ(rounds_where_both_missed(), 0);
 }
 
@@ -58,7 +73,7 @@ TEST(Fence, WhereMembarrierIsForbiddenLightFencesAreRealAndTwoSidesNeverMissEach
   EXPECT_EXIT(
       {
         forbid_membarrier();
-        prepare_fences();
+        prepare_fences();  // does not allow it again
         const bool good = !detail::light_fence_is_free && rounds_where_both_missed() == 0;
         std::_Exit(good ? 0 : 1);
       },

@@ -75,6 +75,32 @@ TEST(Switch, ManySidesKeepTheirLocalsThroughManySwitches) {
   for (auto& side : sides) EXPECT_TRUE(side->is_over());
 }
 
+#if defined(__aarch64__)
+// The compiler is free to keep it in any register that it thinks is left alone.
+[[MAGPIE_SWITCHES]] std::uintptr_t keep_over_switch(void** here, void* there, std::uintptr_t kept) {
+  asm volatile("" : "+r"(kept));
+  swap(here, there, nullptr);
+  asm volatile("" : "+r"(kept));
+  return kept;
+}
+
+void* first_side;
+void* second_side;
+
+[[MAGPIE_SWITCHES]] void spoil_x18(void*) {
+  for (;;) {
+    asm volatile("mov x18, #0x123" : : : "x18");
+    swap(&second_side, first_side, nullptr);
+  }
+}
+
+TEST(Switch, NothingIsKeptInX18WhichTheOtherSideMayUse) {
+  alignas(16) static std::byte memory[64 * 1024];
+  second_side = prepare(memory + sizeof memory, spoil_x18);
+  EXPECT_EQ(keep_over_switch(&first_side, second_side, 4711), 4711u);
+}
+#endif
+
 TEST(Switch, OnePreparedSideMaySwitchStraightToAnother) {
   Side here;
   std::string order;

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <system_error>
+#include <thread>
 
+#include "base/clock.h"
 #include "support/rt_test.h"
 
 namespace magpie::io {
@@ -117,6 +120,48 @@ RT_TEST(Descriptor, WhatCannotBeWaitedForIsAnError) {
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code(), std::errc::operation_not_permitted);
   }
+}
+
+// Has been waited for in a run(), which has ended.
+struct UsedPipe : Pipe {
+  UsedPipe() {
+    run([this] {
+      from->set_deadline(from->reader(), base::now_ns() + 1'000'000);
+      std::byte byte;
+      EXPECT_THROW(read_some(*from, {&byte, 1}), std::system_error);
+      from->set_deadline(from->reader(), timer::kNever);
+    });
+  }
+};
+
+TEST(Descriptor, AThreadThatHasATurnKeepsItWhenAnotherRunBegins) {
+  UsedPipe pipe;
+  {
+    Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+    run([&] { Descriptor::Turn other(*pipe.from, pipe.from->writer(), "goroutine"); });
+  }  // else: fatal, it unlocks what nobody holds
+  Descriptor::Turn again(*pipe.from, pipe.from->reader(), "plain thread");
+}
+
+TEST(Descriptor, AThreadBehindAGoroutineThatIsGoneGetsTheTurnInTheNextRun) {
+  Pipe pipe;
+  std::thread behind;
+  std::atomic<bool> waits{false};
+  run([&] {
+    go([&] {
+      std::byte byte;
+      read_some(*pipe.from, {&byte, 1});
+    });
+    EXPECT_TRUE(support::eventually([] { return stats().waiting >= 1; }));
+    behind = std::thread([&] {
+      waits = true;
+      Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+    });
+    EXPECT_TRUE(support::eventually([&] { return waits.load(); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // most likely it is in line now
+  });
+  run([&] { Descriptor::Turn other(*pipe.from, pipe.from->writer(), "goroutine"); });
+  behind.join();
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// sanitized.h: a program and the library must be built with the same sanitizer. Not part of the API.
+//
+// AddressSanitizer and ThreadSanitizer have to be told of every switch of stacks, by a library that was compiled with them. A
+// program that is, linked to a library that is not, would crash or report nonsense. So the names of the functions that every
+// program needs say how they want the library, and such a program does not link:
+//     undefined reference to `magpie::detail::run_main[abi:of_a_library_built_with_MAGPIE_SANITIZE_thread](...)'
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MAGPIE_SANITIZED_ADDRESS 1
+#elif defined(__SANITIZE_THREAD__)
+#define MAGPIE_SANITIZED_THREAD 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MAGPIE_SANITIZED_ADDRESS 1
+#elif __has_feature(thread_sanitizer)
+#define MAGPIE_SANITIZED_THREAD 1
+#endif
+#endif
+
+#if defined(MAGPIE_SANITIZED_ADDRESS)
+#define MAGPIE_BUILT_ALIKE gnu::abi_tag("of_a_library_built_with_MAGPIE_SANITIZE_address")
+#elif defined(MAGPIE_SANITIZED_THREAD)
+#define MAGPIE_BUILT_ALIKE gnu::abi_tag("of_a_library_built_with_MAGPIE_SANITIZE_thread")
+#else
+#define MAGPIE_BUILT_ALIKE
+#endif
