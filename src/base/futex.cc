@@ -8,11 +8,11 @@
 
 namespace magpie::base {
 
-void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected) {
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
-void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t deadline_ns) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   std::int64_t at = deadline_ns < 0 ? 0 : deadline_ns;
@@ -23,7 +23,7 @@ void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expe
           FUTEX_BITSET_MATCH_ANY);
 }
 
-void futex_wake(const std::atomic<std::uint32_t>& word, int count) {
+void futex_wake(const Atomic<std::uint32_t>& word, int count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
