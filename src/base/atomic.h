@@ -23,9 +23,14 @@ inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
 #ifdef MAGPIE_MODEL
 template <class T>
 using Atomic = model::Atomic<T>;
+// A plain variable that a protocol guards: the checker sees an access that nothing orders.
+template <class T>
+using Guarded = model::Plain<T>;
 #else
 template <class T>
 using Atomic = std::atomic<T>;
+template <class T>
+using Guarded = T;
 #endif
 
 inline constexpr std::size_t kCacheLine = 64;

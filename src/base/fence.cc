@@ -8,7 +8,7 @@
 
 namespace magpie::base {
 
-std::atomic<bool> detail::light_fence_is_free{false};
+constinit detail::FencesGranted detail::fences_granted;
 
 namespace {
 bool membarrier_forbidden = false;
@@ -17,14 +17,14 @@ bool membarrier_forbidden = false;
 void prepare_fences() {
   bool granted = !membarrier_forbidden &&
                  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  detail::light_fence_is_free.store(granted, std::memory_order_relaxed);
+  detail::fences_granted.set(granted);
 }
 
 void forbid_membarrier() { membarrier_forbidden = true; }
 
 void heavy_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!detail::light_fence_is_free.load(std::memory_order_relaxed)) return;
+  if (!detail::fences_granted.light_is_free()) return;
   MAGPIE_CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 

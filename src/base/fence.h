@@ -10,15 +10,33 @@
 //
 // is as good as a seq_cst fence in both places. Where the kernel has no membarrier (before 4.14, some
 // sandboxes and emulators) light_fence() is a real fence: slower, same meaning.
+//
+// Protocol  [fences]  which of the two it is: both sides must think the same
+//   maker of what is fenced:   ask the kernel;  say what it granted (prepare_fences);  make a channel, or a runtime
+//   whoever uses that:         light_fence(), heavy_fence(): read what was granted
+//
+// Same      The kernel gives all who ask the same answer. Who uses a channel or a runtime got it from its maker, by
+//           steps that order: so the answer was stored before, and is read. Later makers store the same again.
+// Orders    [fences] relaxed: whatever passes the channel or the runtime on orders it.
+// Proof     tests/model/fences_model.cc. That a membarrier is as good as a fence is the kernel's promise.
 #pragma once
 
 #include <atomic>
 
-#ifdef MAGPIE_MODEL
-#include "model_atomic.h"
-#endif
+#include "base/atomic.h"
 
 namespace magpie::base {
+
+namespace detail {
+class FencesGranted {
+ public:
+  void set(bool light_is_free) { light_is_free_.store(light_is_free, relaxed); }
+  bool light_is_free() const { return light_is_free_.load(relaxed); }
+
+ private:
+  Atomic<bool> light_is_free_{false};  // atomic [fences]
+};
+}  // namespace detail
 
 #ifdef MAGPIE_MODEL
 inline void light_fence() { model::seq_cst_fence(); }
@@ -26,9 +44,8 @@ inline void heavy_fence() { model::seq_cst_fence(); }
 #else
 
 namespace detail {
-// Fixed after the first prepare_fences(), which runs before the first fence. Atomic, as later ones write the same
-// value beside threads that read it. Hidden: read without a table look-up.
-extern std::atomic<bool> light_fence_is_free __attribute__((visibility("hidden")));
+// Hidden: read without a table look-up.
+extern FencesGranted fences_granted __attribute__((visibility("hidden")));
 }  // namespace detail
 
 // Asks the kernel for membarrier. Call before the first fence, of whatever thread; again does no harm.
@@ -38,7 +55,7 @@ void prepare_fences();
 void forbid_membarrier();
 
 inline void light_fence() {
-  if (detail::light_fence_is_free.load(std::memory_order_relaxed)) {
+  if (detail::fences_granted.light_is_free()) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/sanitizer.h"
 #include "context/exceptions.h"
+#include "sched/announcements.h"
 #include "sched/g.h"
 #include "sched/grip.h"
 #include "sched/p.h"
@@ -93,9 +94,7 @@ struct M {
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
   } away;
-  M* next_announced = nullptr;  // guarded by announced
-  base::Atomic<bool> announced{
-      false};  // atomic: it gave its P away, and sysmon has not heard yet, see without_p.h
+  Announcement<M> announcement;  // [announce] it gave its P away, see without_p.h
 
   // fixed once it is known to others
   M* older = nullptr;

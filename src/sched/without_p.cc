@@ -28,13 +28,7 @@ void WithoutP::note(M* m, std::int64_t now_ns) {
 }
 
 void WithoutP::note_announced(std::int64_t now_ns) {
-  for (M* m = announced_.exchange(nullptr, base::acquire); m != nullptr;) {
-    M* next = m->next_announced;
-    // before the note: what comes later is announced again
-    m->announced.store(false, base::release);
-    note(m, now_ns);
-    m = next;
-  }
+  announced_.hear([&](M* m) { note(m, now_ns); });
 }
 
 std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {

@@ -12,6 +12,7 @@
 //   MUTANT_WEAK_SEQ_CST      seq_cst is only acq_rel
 //   MUTANT_NO_FENCE          there are no fences
 //   MUTANT_BLIND_EXCHANGE    compare_exchange_strong does not compare
+//   MUTANT_TORN_EXCHANGE     exchange is a load and a store
 #pragma once
 
 // Relacy's macros rename what these declare, so they come first.
@@ -114,6 +115,11 @@ class Atomic {
     value_.store(value, for_store(order), place(where));
   }
   T exchange(T value, std::memory_order order, Where where = Where::current()) {
+    if (chosen<"MUTANT_TORN_EXCHANGE">()) {
+      T before = static_cast<T>(value_.load(for_load(order), place(where)));
+      value_.store(value, for_store(order), place(where));
+      return before;
+    }
     return static_cast<T>(value_.exchange(value, for_both(order), place(where)));
   }
   T fetch_add(T value, std::memory_order order, Where where = Where::current()) {
@@ -159,6 +165,21 @@ class Atomic {
   static constexpr int kMostThreads = 8;
   rl::atomic<Stored> value_;
   mutable int outdated_in_a_row_[kMostThreads] = {};
+};
+
+// A plain variable that an agreement guards. An access that nothing orders is an error.
+template <class T>
+class Plain {
+ public:
+  Plain(T value) { value_(RL_INFO) = value; }  // NOLINT: as plain as can be
+  Plain& operator=(T value) {
+    value_(RL_INFO) = value;
+    return *this;
+  }
+  operator T() const { return value_(RL_INFO); }  // NOLINT
+
+ private:
+  mutable rl::var<T> value_;
 };
 
 inline void seq_cst_fence(Where where = Where::current()) {
