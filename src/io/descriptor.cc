@@ -33,7 +33,7 @@ Descriptor::~Descriptor() {
     bool anybody_left;
     {
       Presence here;
-      std::uint64_t generation = generation_.load(base::relaxed);
+      std::uint64_t generation = registration_.generation();
       anybody_left = generation == 0 || generation == here.generation();
     }
     if (!anybody_left) {
@@ -46,10 +46,7 @@ Descriptor::~Descriptor() {
 
 // ---- registration
 
-Slot* Descriptor::slot_of(const Presence& here) {
-  Slot* slot = slot_.load(base::acquire);
-  return slot != nullptr && generation_.load(base::relaxed) == here.generation() ? slot : nullptr;
-}
+Slot* Descriptor::slot_of(const Presence& here) { return registration_.slot_in(here.generation()); }
 
 Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   error = 0;
@@ -59,8 +56,7 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   if (slot_of(here) != nullptr) return Registered::already;
   sched::Network::Attached attached = sched::runtime->network.attach(fd_);
   error = attached.error;
-  generation_.store(here.generation(), base::relaxed);
-  slot_.store(attached.slot, base::release);
+  registration_.set_locked(attached.slot, here.generation());
   return Registered::now;
 }
 
@@ -68,17 +64,16 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
 Closing::User Descriptor::forget_earlier_run() {
   Presence here;
   Closing::User user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
-  std::uint64_t generation = generation_.load(base::acquire);
+  std::uint64_t generation = registration_.generation();
   if (generation == 0 || generation == here.generation() || here.generation() == 0) return user;
   std::lock_guard hold(lock_);
-  if (generation_.load(base::relaxed) != generation) return user;
+  if (registration_.generation() != generation) return user;
   closing_.forget_goroutines();
   for (Side* side : {&reader_, &writer_}) {
     new (&side->turn) Mutex;
     side->drained = false;
   }
-  slot_.store(nullptr, base::relaxed);
-  generation_.store(0, base::release);
+  registration_.forget_locked();
   return user;
 }
 

@@ -49,7 +49,7 @@ TEST(Fence, WithALightAndAHeavyFenceTwoSidesNeverMissEachOther) {
 }
 
 TEST(Fence, BeforeTheyArePreparedFencesAreRealOnes) {
-  detail::light_fence_is_free = false;
+  detail::fences_granted.set(false);
   EXPECT_EQ(rounds_where_both_missed(), 0);
 }
 
@@ -59,7 +59,8 @@ TEST(Fence, WhereMembarrierIsForbiddenLightFencesAreRealAndTwoSidesNeverMissEach
       {
         forbid_membarrier();
         prepare_fences();
-        const bool good = !detail::light_fence_is_free && rounds_where_both_missed() == 0;
+        const bool good =
+            !detail::fences_granted.light_is_free() && rounds_where_both_missed() == 0;
         std::_Exit(good ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
