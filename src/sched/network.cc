@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fence.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
 #include "sched/queues.h"
@@ -58,13 +59,9 @@ void Network::detach(int fd, poll::Slot* slot) {
 }
 
 void Network::is_awaited(Runtime& rt) {
-  if (role_.load(base::relaxed) != Role::sleeps) wake_searcher(rt, nullptr);
-}
-
-bool Network::take_role(Role role) {
-  Role expected = Role::nobody;
-  return role_.load(base::relaxed) == Role::nobody &&
-         role_.compare_exchange_strong(expected, role, base::acquire, base::relaxed);
+  base::
+      light_fence();  // [poll-role] between what the caller did and this read; other side: before_second_look()
+  if (!role_.somebody_sleeps()) wake_searcher(rt, nullptr);
 }
 
 void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
@@ -84,11 +81,11 @@ void Network::ask(Batch& batch, std::int64_t until_ns) {
 }
 
 G* Network::poll_now(Runtime& rt, M* m) {
-  if (!take_role(Role::asks)) return nullptr;
+  if (!role_.try_take(Role::asks)) return nullptr;
   Batch batch;
   ask(batch, poll::Poller::kAtOnce);
   asked_ns_.store(base::now_ns(), base::relaxed);
-  leave_role();
+  role_.leave();
   m->p->counters.polls.increment();
   if (batch.count == 0) return nullptr;
   m->p->counters.polled.add(batch.count);
@@ -114,11 +111,11 @@ void Network::put_in_global(Runtime& rt, Batch& batch) {
 }
 
 bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
-  if (!in_use() || !take_role(Role::sleeps)) return false;
+  if (!in_use() || !role_.try_take(Role::sleeps)) return false;
   {
     std::lock_guard hold(rt.idle.lock());
     if (!m->listed) {  // it was handed a P
-      leave_role();
+      role_.leave();
       return false;
     }
     rt.idle.move_to_end_locked(m);
@@ -127,7 +124,7 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
   Batch batch;
   ask(batch, until_ns);
   asked_ns_.store(base::now_ns(), base::relaxed);
-  leave_role();
+  role_.leave();
 
   P* p = nullptr;
   {
@@ -161,15 +158,15 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
 }
 
 std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
-  if (!in_use() || role_.load(base::relaxed) != Role::nobody) return kNever;
+  if (!in_use() || !role_.is_free()) return kNever;
   std::int64_t due = asked_ns_.load(base::relaxed) + kLongOverdueNs;
   if (now_ns < due) return due;
   bool all_held = rt.search.view().idle == 0;
-  if (all_held && take_role(Role::asks)) {
+  if (all_held && role_.try_take(Role::asks)) {
     Batch batch;
     ask(batch, poll::Poller::kAtOnce);
     asked_ns_.store(now_ns, base::relaxed);
-    leave_role();
+    role_.leave();
     put_in_global(rt, batch);
   }
   // A P that is idle now, or went idle meanwhile: somebody else asks.
