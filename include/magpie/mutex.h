@@ -14,8 +14,8 @@ namespace detail {
 
 // What happens in it: src/sync/mutex.cc.
 struct MutexState {
-  std::atomic<std::uint32_t> word{0};
-  std::atomic<std::uint32_t> lock{0};
+  std::atomic<std::uint32_t> word{0};  // atomic [mutex]
+  std::atomic<std::uint32_t> lock{0};  // atomic [lock]
   std::uint64_t woken = 0;
   WaitStorage waiters;
 };

@@ -53,8 +53,8 @@ class WaitGroup {
   bool add_and_wake(std::int64_t n);
 
   // What happens in it: src/sync/wait_group.cc.
-  std::atomic<std::uint64_t> state_{0};
-  std::atomic<std::uint32_t> lock_{0};
+  std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
+  std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;
 };
 

@@ -34,7 +34,8 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   std::unique_ptr<ContextValue> value;
   std::optional<Timer> timer;
 
-  base::Atomic<ContextEnd> how{ContextEnd::none};  // atomic: written under lock, read by anyone
+  // atomic, unproven: written under lock, once; the context tree
+  base::Atomic<ContextEnd> how{ContextEnd::none};
 
   base::Lock lock;
   // guarded by lock

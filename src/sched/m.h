@@ -72,16 +72,17 @@ struct M {
   bool sleeps_in_poller = false;  // see network.h
   bool waits_in_place = false;    // with its goroutine, see bound.h
 
-  // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
+  // Odd while the goroutine is in blocking(), and never the same twice.
+  // atomic, a hint: the thread writes, sysmon reads
   base::Atomic<std::uint32_t> blocking_calls{0};
   bool is_in_blocking_call() const { return blocking_calls.load(base::relaxed) % 2 != 0; }
   void begin_or_end_blocking_call() {
     blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
   }
-  base::Atomic<bool> signalled{
-      false};  // atomic: sysmon sent the signal that stops it, see preempt.h
+  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
+  base::Atomic<bool> signalled{false};
 
-  // atomic: the M that got its P and is to be woken by this thread as it stops, on the CPU that becomes free; by sysmon
+  // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the CPU that becomes free; by sysmon
   // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
   base::Atomic<M*> successor{nullptr};
 
@@ -103,7 +104,7 @@ struct M {
 
   base::Event wake_up;
   pthread_t thread{};
-  base::Atomic<pid_t> tid{0};       // atomic: relaxed, written before it holds its first P
+  base::Atomic<pid_t> tid{0};       // atomic, a hint: written before it holds its first P
   std::int64_t handed_over_ns = 0;  // thread only: when blocking() handed its P over; 0: it did not
   int timer_slack_before_ns = 0;    // the thread's own; 0: it still has it
   int pinned_to = -1;               // CPU; -1: not pinned
