@@ -8,9 +8,10 @@
 //                       2 SLEEPING --time is up--> CLEAR
 //
 // Sides   wait: one thread, the owner.  set: anyone; a second set before the wait changes nothing.
-// No loss Every step is a read-modify-write, also the owner's step from SET to CLEAR. A set that comes before that
-//         step is read by it, so the owner sees what the setter wrote; one that comes after it is there for the
-//         next wait. A plain store could wipe out a set that the owner has not read.
+// No loss Every step is a read-modify-write, also the owner's step from SET to CLEAR. A set that
+//         comes before that step is read by it, so the owner sees what the setter wrote; one that
+//         comes after it is there for the next wait. A plain store could wipe out a set that the
+//         owner has not read.
 //         The kernel compares SLEEPING again before the owner sleeps.
 // Orders  [event] set releases, wait acquires: what was written before set() is seen after wait().
 // Use     After wait() returned the owner may destroy the event: set() does not touch it after its

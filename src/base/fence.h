@@ -12,13 +12,16 @@
 // sandboxes and emulators) light_fence() is a real fence: slower, same meaning.
 //
 // Protocol  [fences]  which of the two it is: both sides must think the same
-//   maker of what is fenced:   ask the kernel;  say what it granted (prepare_fences);  make a channel, or a runtime
+//   maker of what is fenced:   ask the kernel;  say what it granted (prepare_fences);  make a
+//                              channel, or a runtime
 //   whoever uses that:         light_fence(), heavy_fence(): read what was granted
 //
-// Same      The kernel gives all who ask the same answer. Who uses a channel or a runtime got it from its maker, by
-//           steps that order: so the answer was stored before, and is read. Later makers store the same again.
+// Same      The kernel gives all who ask the same answer. Who uses a channel or a runtime got it
+//           from its maker, by steps that order: so the answer was stored before, and is read.
+//           Later makers store the same again.
 // Orders    [fences] relaxed: whatever passes the channel or the runtime on orders it.
-// Proof     tests/model/fences_model.cc. That a membarrier is as good as a fence is the kernel's promise.
+// Proof     tests/model/fences_model.cc. That a membarrier is as good as a fence is the kernel's
+//           promise.
 #pragma once
 
 #include <atomic>

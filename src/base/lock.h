@@ -8,9 +8,10 @@
 // allocate or run user code may happen while one is held, unless a comment says why it is safe.
 // Models Lockable. Unlock touches the word once; the wake-up after it may hit freed memory, harmlessly.
 //
-// No loss   A waiter writes 2 before it sleeps, and the kernel compares again before it lets it sleep. So either the
-//           unlock reads 2 and wakes one sleeper, or the waiter finds the lock free. A woken sleeper cannot
-//           know whether others sleep, so it takes the lock as 2, and its unlock wakes the next.
+// No loss   A waiter writes 2 before it sleeps, and the kernel compares again before it lets it
+//           sleep. So either the unlock reads 2 and wakes one sleeper, or the waiter finds the lock
+//           free. A woken sleeper cannot know whether others sleep, so it takes the lock as 2, and
+//           its unlock wakes the next.
 // Orders    [lock] taking acquires, unlocking releases.
 // Proof     tests/model/lock_model.cc
 #pragma once

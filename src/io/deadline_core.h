@@ -1,20 +1,28 @@
-// deadline_core.h: a deadline and its lazy timer agree when the timer looks again. Locks, clock and sets are the host's.
+// deadline_core.h: a deadline and its lazy timer agree when the timer looks again. Locks, clock and
+// sets are the host's.
 //
 // Protocol  [deadline]
 //
 //   when    until when one may wait; anyone moves it at any time
-//   armed   when the timer will look at `when`; never: it is in no set and will not. Both change under one lock
+//   armed   when the timer will look at `when`; never: it is in no set and will not. Both change
+//           under one lock
 //
-//   mover:   when = new;  is armed later than that?  -> takes the timer out, puts it in for the new time, armed = new
-//              it is being fired?  -> it has not looked yet, else armed were never or it were in a set: it finds the new
-//   timer:   looks:  passed -> armed = never, wakes who waits;  moved away -> puts itself in again, armed = when
-//            none any more -> armed = never
-//   end of run():  the timer was taken out:  armed = never.  The first who registers in the next run() sets it again
-//   owner, before its memory goes:  takes the timer out until it is idle; one that fires may put itself in again
+//   mover:   when = new;  is armed later than that?
+//              -> takes the timer out, puts it in for the new time, armed = new
+//              -> it is being fired, and has not looked yet: it finds the new
+//   timer:   looks:  passed         -> armed = never, wakes who waits
+//                    moved away     -> puts itself in again, armed = when
+//                    none any more  -> armed = never
+//   end of run():  the timer was taken out:  armed = never.  The first who registers in the next
+//                  run() sets it again
+//   owner, before its memory goes:  takes the timer out until it is idle; one that fires may put
+//                                   itself in again
 //
-// No late   Whenever the lock is free: armed <= when, or `when` had passed as it was set, or no runtime runs. And armed is
-//           not never exactly if the timer is in a set for that time, or fires and has not looked yet.
-// Orders    [deadline] the lock orders all. `when` is read without it: [readiness] tells who waits that it moved.
+// No late   Whenever the lock is free: armed <= when, or `when` had passed as it was set, or no
+//           runtime runs. And armed is not never exactly if the timer is in a set for that time, or
+//           fires and has not looked yet.
+// Orders    [deadline] the lock orders all. `when` is read without it: [readiness] tells who waits
+//           that it moved.
 // Proof     tests/model/deadline_model.cc
 #pragma once
 
@@ -27,8 +35,9 @@
 
 namespace magpie::io {
 
-// A Host has now_ns(); arm(at_ns), false: there is no runtime; disarm(), true: it is being fired; is_firing(); finished()
-// ([timer]); and call_passed(), which wakes who waits and returns what became ready.
+// A Host has now_ns(); arm(at_ns), false: there is no runtime; disarm(), true: it is being fired;
+// is_firing(); finished() ([timer]); and call_passed(), which wakes who waits and returns what
+// became ready.
 template <class Lock>
 class DeadlineCore {
  public:

@@ -2,16 +2,20 @@
 //
 // Protocol  [interrupt]
 //
-//   interrupter:  says what it is about;  asked = true;  was it false?  -> writes to the event, a descriptor     (ask)
-//   who blocks:   the event is readable:  reads it empty;  asked = false;  looks what it is about               (drained)
+//   interrupter:  says what it is about;  asked = true                                     (ask)
+//                 was it false?  -> writes to the event, a descriptor
+//   who blocks:   the event is readable:  reads it empty;  asked = false               (drained)
+//                 looks what it is about
 //
-// No loss   While `asked` is true the event is readable, or is about to be, or is being read by one who looks afterwards.
-//           One who finds it true leaves it to those. It is false only after the event was empty and before anybody
-//           writes. In the other order, asked = false and then the read, a write in between would be read away, and
-//           `asked` stay true with nothing to read: nobody would ever be interrupted again.
-// One       reads at a time: who has the role ([poll-role]) and blocks. Who asks without blocking leaves it alone.
-// Orders    [interrupt] `asked` is exchanged by acq_rel, and cleared by an exchange too: who blocks sees what those
-//           were about that found it true.
+// No loss   While `asked` is true the event is readable, or is about to be, or is being read by one
+//           who looks afterwards. One who finds it true leaves it to those. It is false only after
+//           the event was empty and before anybody writes. In the other order, asked = false and
+//           then the read, a write in between would be read away, and `asked` stay true with
+//           nothing to read: nobody would ever be interrupted again.
+// One       reads at a time: who has the role ([poll-role]) and blocks. Who asks without blocking
+//           leaves it alone.
+// Orders    [interrupt] `asked` is exchanged by acq_rel, and cleared by an exchange too: who blocks
+//           sees what those were about that found it true.
 // Proof     tests/model/poller_model.cc
 #pragma once
 

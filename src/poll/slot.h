@@ -3,15 +3,20 @@
 //
 // Protocol  [slot]
 //
-//   owner:       takes a free slot;  begin(): nothing is known;  tells the kernel the descriptor and its tag
-//   owner, done: takes the descriptor off the kernel's list;  end(): the next generation;  gives the slot back
-//   poller:      gets an event with a tag;  is the slot of that generation?  -> sets its words ([readiness])
+//   owner:       takes a free slot;  begin(): nothing is known
+//                tells the kernel the descriptor and its tag
+//   owner, done: takes the descriptor off the kernel's list
+//                end(): the next generation;  gives the slot back
+//   poller:      gets an event with a tag
+//                is the slot of that generation?  -> sets its words ([readiness])
 //
-// No loss   The generation changes before the slot can be taken again, and nothing is known before the kernel hears
-//           of the new owner. So an event of the present owner finds its generation, and what it says is not wiped out.
-// Late      An event whose slot was found before the generation changed sets the words of the next owner. That is
-//           spurious, and costs that one a system call.
-// Orders    [slot] relaxed: the table's lock and the kernel order what has to be ordered. A wrong guess is a late event.
+// No loss   The generation changes before the slot can be taken again, and nothing is known before
+//           the kernel hears of the new owner. So an event of the present owner finds its
+//           generation, and what it says is not wiped out.
+// Late      An event whose slot was found before the generation changed sets the words of the next
+//           owner. That is spurious, and costs that one a system call.
+// Orders    [slot] relaxed: the table's lock and the kernel order what has to be ordered. A wrong
+//           guess is a late event.
 // Proof     tests/model/descriptor_model.cc
 #pragma once
 
@@ -27,8 +32,8 @@ namespace magpie::poll {
 
 struct alignas(base::kCacheLine) Slot {
   Readiness read, write;  // [readiness]
-  // atomic [readiness]: the poller sets it before it sets `read`, which orders it: the peer has ended, or an error is
-  // pending. Too often true, by a late event, costs system calls
+  // atomic [readiness]: the poller sets it before it sets `read`, which orders it: the peer has
+  // ended, or an error is pending. Too often true, by a late event, costs system calls
   base::Atomic<bool> hung_up{false};
   base::Atomic<std::uint32_t> generation{0};  // atomic [slot]: its owner writes, the poller reads
 
@@ -96,7 +101,8 @@ class SlotTable {
   base::Lock lock_;
   // guarded by lock_
   Slot* free_ = nullptr;
-  // As in [grown-table]: a chunk is there before the count says so, and the count is read first. Written under lock_
+  // As in [grown-table]: a chunk is there before the count says so, and the count is read first.
+  // Written under lock_
   base::Atomic<Slot*> chunks_[kMostChunks] = {};  // atomic [grown-table]
   base::Atomic<std::uint32_t> made_{0};           // atomic [grown-table]
 };

@@ -82,7 +82,8 @@ struct M {
   // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
   base::Atomic<bool> signalled{false};
 
-  // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the CPU that becomes free; by sysmon
+  // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the
+  // CPU that becomes free; by sysmon
   // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
   base::Atomic<M*> successor{nullptr};
 

@@ -59,8 +59,8 @@ void Network::detach(int fd, poll::Slot* slot) {
 }
 
 void Network::is_awaited(Runtime& rt) {
-  base::
-      light_fence();  // [poll-role] between what the caller did and this read; other side: before_second_look()
+  // [poll-role] between what the caller did and this read; other side: before_second_look()
+  base::light_fence();
   if (!role_.somebody_sleeps()) wake_searcher(rt, nullptr);
 }
 

@@ -7,8 +7,8 @@
 //                                                                    sleeping threads, so that others are woken first
 //   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held
 //
-// One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that became ready are run in
-// the order of their events.
+// One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that
+// became ready are run in the order of their events.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,8 @@ class Network {
   bool open_ = false;
   poll::Poller poller_;
   poll::SlotTable slots_;
-  // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use(): the poller is open
+  // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use():
+  // the poller is open
   base::Atomic<int> attached_{0};
   PollRole role_;                           // [poll-role]
   base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when somebody asked last

@@ -2,32 +2,37 @@
 //
 // Protocol  [poll-role]
 //
-//              try_take(asks)                    an M with a P that found nothing, or sysmon: does not block
-//     NOBODY -----------------> ASKS ----+
-//       |  try_take(sleeps)              | leave
-//       +--------------------> SLEEPS ---+------> NOBODY
-//                                                an M without a P, on the list of sleeping ones: blocks in the poller
+//     NOBODY --try_take(asks)----> ASKS ----+   an M with a P that found nothing, or sysmon:
+//       |                                   |   does not block
+//       +------try_take(sleeps)--> SLEEPS --+   an M without a P, on the list of sleeping ones:
+//       ^                                   |   blocks in the poller
+//       +---------------leave---------------+
 //
-//   sleeper:   its P is counted as idle ([search-or-sleep]), and it is listed;  heavy_fence();  try_take(sleeps)
-//              under Idle's lock: listed still?  -> "I sleep in the poller";   no -> leave: it was handed a P
-//              blocks;  leave;  under Idle's lock: events, listed still, and a P idle?  -> takes the P and goes on
-//              else its goroutines go to the global queue, as by a publisher; it goes back to its second look
-//   sysmon:    nobody has asked for long:  if all Ps are held try_take(asks), asks, leaves;  in any case acts as a publisher:
-//              is a P idle and nobody searches?  -> starts a searcher
-//   a plain thread that waits for a descriptor:  tells the word ([readiness]);  light_fence();  reads the role: a sleeper?
-//              -> done.  Else acts as a publisher
-//   waker of an M that was listed:  takes it off the list and hands it a P;  sets its event;  did it say that it sleeps
-//              in the poller?  -> interrupts that too ([interrupt])
+//   sleeper:  its P is counted as idle ([search-or-sleep]), and it is listed;  heavy_fence();
+//             try_take(sleeps);  under Idle's lock:
+//               not listed any more: it was handed a P   -> leave
+//               listed  -> says that it sleeps in the poller;  blocks;  leave;  under Idle's lock:
+//                 events, listed still, and a P is idle  -> takes the P and goes on
+//                 else  -> puts goroutines in the global queue, as a publisher; looks again
+//   sysmon:   nobody has asked for long:
+//               all Ps are held  -> try_take(asks), asks, leave
+//               in any case acts as a publisher: a P is idle, nobody searches -> starts a searcher
+//   thread:   a plain one that waits: tells the word ([readiness]);  light_fence();
+//               nobody sleeps in the poller  -> acts as a publisher
+//   waker:    takes an M off the list, hands it a P, sets its event
+//               it said that it sleeps in the poller  -> interrupts that too ([interrupt])
 //
-// No loss   Events wait in the kernel until somebody asks. A P that is held is let go sometime, or sysmon asks in its
-//           place. The last M that goes to sleep finds the role free and takes it; or taken by one that sleeps there; or
-//           by sysmon, which let go of it before it looked for an idle P, with full fences on both sides: so it sees that
-//           M's P and starts a searcher, which asks, and sleeps in its turn.
-//           Who asks with a P has yet to go to sleep itself.
-// Handed    An M says that it sleeps in the poller under the lock under which it is taken off the list. So its waker
-//           reads that, and interrupts, or the M finds that it is not listed and does not block.
-// Orders    [poll-role] taken by acquire, left by release: what the poller's owner keeps is the role's. The fences order
-//           the rest.
+// No loss   Events wait in the kernel until somebody asks. A P that is held is let go sometime, or
+//           sysmon asks in its place. The last M that goes to sleep finds the role free and takes
+//           it; or taken by one that sleeps there; or by sysmon, which let go of it before it
+//           looked for an idle P, with full fences on both sides: so it sees that M's P and starts
+//           a searcher, which asks, and sleeps in its turn. Who asks with a P has yet to go to
+//           sleep itself.
+// Handed    An M says that it sleeps in the poller under the lock under which it is taken off the
+//           list. So its waker reads that, and interrupts, or the M finds that it is not listed and
+//           does not block.
+// Orders    [poll-role] taken by acquire, left by release: what the poller's owner keeps is the
+//           role's. The fences order the rest.
 // Proof     tests/model/poller_model.cc
 #pragma once
 

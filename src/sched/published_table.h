@@ -1,12 +1,14 @@
-// published_table.h: an array that grows while others read it without a lock. A grown one is a new array; old ones stay.
+// published_table.h: an array that grows while others read it without a lock. A grown one is a new
+// array; old ones stay.
 //
 // Protocol  [grown-table]
 //
-//   who grows:  fill the new array;  publish it;  then say how many there are, and how many are in use
+//   who grows:  fills the new array;  publishes it;  says how many there are, and are in use
 //   readers:    read how many;  then which array
 //
-// No hole   A reader that sees a count sees the array that was published before it, or a later one. Later arrays are
-//           longer and begin with what was in the earlier ones. So what is below the count is there, and filled.
+// No hole   A reader that sees a count sees the array that was published before it, or a later one.
+//           Later arrays are longer and begin with what was in the earlier ones. So what is below
+//           the count is there, and filled.
 // Writers   One at a time: who has stopped the world.
 // Lifetime  Arrays that were published live as long as the readers may come.
 // Orders    [grown-table] array and counts are stored with release and loaded with acquire.

@@ -59,7 +59,8 @@ struct Runtime {
 
   LongCalls long_calls;
 
-  // atomic, unproven: goroutines that run without a P, or are about to queue for one; seq_cst, for the detection of deadlocks
+  // atomic, unproven: goroutines that run without a P, or are about to queue for one; seq_cst, for
+  // the detection of deadlocks
   base::Atomic<int> away{0};
   // atomic, a hint: threads that wait in the handler, against a limit
   base::Atomic<int> preempted{0};

@@ -13,9 +13,9 @@
 //            taking it off is nothing. That matters to waiters on several lists, who come back for the rest.
 //
 // Protocol  [wait-list]
-//   those who come, leave or wake:  under the lock of whoever owns the list, with their presence (presence.h)
-//   anyone, without the lock:       looks_empty()
-// Sequential The lock puts all steps in a row; what is left to agree on is between runs, in the order of steps. So the
+//   who comes, leaves or wakes:  under the owner's lock, with its presence (presence.h)
+//   anyone, without the lock:    looks_empty()
+// In a row  The lock puts all steps in a row; what is left to agree on is between runs. So the
 //           model explores sequences of steps, not interleavings.
 // Orders    [wait-list] whoever changes first_ releases, looks_empty() acquires.
 // Proof     tests/model/wait_list_model.cc

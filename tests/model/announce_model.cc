@@ -1,7 +1,8 @@
 // Model of [announce]: some announce their records, again and again, while one listens.
 //
-// Checked   After the last announcement the listener looks at what it is about: it has seen the newest of each teller. Each
-//           record is on the list once; its link is never used by both sides at a time.
+// Checked   After the last announcement the listener looks at what it is about: it has seen the
+//           newest of each teller. Each record is on the list once; its link is never used by both
+//           sides at a time.
 // Bounds    One teller: every interleaving. Two: at most three preemptions, and random executions.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the listener does not see what it is about, nor the link

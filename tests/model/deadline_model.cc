@@ -1,9 +1,13 @@
-// Model of [deadline]: a deadline is moved while its timer fires, its run() ends, or its memory goes.
+// Model of [deadline]: a deadline is moved while its timer fires, its run() ends, or its memory
+// goes.
 //
-// Checked   When all is done: the deadline has passed and whoever waits was woken, or the timer is in a set for a time
-//           that is not later; `armed` says which. Nobody touches the record after its owner took it away.
-// Bounds    See main(). The time at which the timer fires is not the one that it was armed for only if it moved.
-// Stands in The set and its lock, the gate for plain threads; remove() and settle() mirror TimerSet::remove and
+// Checked   When all is done: the deadline has passed and whoever waits was woken, or the timer is
+//           in a set for a time that is not later; `armed` says which. Nobody touches the record
+//           after its owner took it away.
+// Bounds    See main(). The time at which the timer fires is not the one that it was armed for only
+//           if it moved.
+// Stands in The set and its lock, the gate for plain threads; remove() and settle() mirror
+// TimerSet::remove and
 //           disarm_and_settle.
 //
 // Mutant MUTANT_NO_LOCK         the end of run() does not take the deadline's lock
@@ -167,7 +171,8 @@ struct Host {
   }
 };
 
-// Lazily armed for kSoon although it is kLast. The timer fires, and looks again, while the deadline moves.
+// Lazily armed for kSoon although it is kLast. The timer fires, and looks again, while the deadline
+// moves.
 template <std::int64_t first, std::int64_t second>
 struct Moved : model::Scenario<2> {
   Host host;

@@ -1,10 +1,13 @@
-// Model of [slot] and [registration]: descriptors come and go while their events are delivered, and while others close them.
+// Model of [slot] and [registration]: descriptors come and go while their events are delivered, and
+// while others close them.
 //
-// The steps mirror slot.cc (take, give, find), network.cc (attach, detach, deliver) and descriptor.cc (register_once, wait,
-// wake). The kernel is a list of tags and events under its own lock.
+// The steps mirror slot.cc (take, give, find), network.cc (attach, detach, deliver) and
+// descriptor.cc (register_once, wait, wake). The kernel is a list of tags and events under its own
+// lock.
 //
-// Checked   Nobody sleeps for ever: an event of the present owner reaches it, whatever late events come, and who registers
-//           hears of a close. A user never gets hold of a slot of a run() that has ended.
+// Checked   Nobody sleeps for ever: an event of the present owner reaches it, whatever late events
+//           come, and who registers hears of a close. A user never gets hold of a slot of a run()
+//           that has ended.
 // Bounds    See main().
 //
 // Mutant MUTANT_GENERATION_LATE   the generation changes after the slot was given back
@@ -113,7 +116,8 @@ struct PassedOn : model::Scenario<3> {
   }
 };
 
-// A descriptor that is registered by a user, of whom there is one, while another closes it. It never becomes ready.
+// A descriptor that is registered by a user, of whom there is one, while another closes it. It
+// never becomes ready.
 struct ClosedMeanwhile : model::Scenario<2> {
   static constexpr std::uint64_t kRun = 1;
   Registration registration;
@@ -155,7 +159,8 @@ struct ClosedMeanwhile : model::Scenario<2> {
   }
 };
 
-// A plain thread registers it in the second run() while a goroutine uses it. The slot of the first is gone.
+// A plain thread registers it in the second run() while a goroutine uses it. The slot of the first
+// is gone.
 struct LaterRun : model::Scenario<3> {
   static constexpr std::uint64_t kFirst = 1, kSecond = 2;
   Registration registration;

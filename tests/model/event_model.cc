@@ -1,7 +1,7 @@
 // Model of [event]: others set an event while its owner waits for it, or gives up.
 //
-// Checked   The owner does not sleep for ever; after wait() it sees what was written before each set() that it will
-//           not be woken for again.
+// Checked   The owner does not sleep for ever; after wait() it sees what was written before each
+//           set() that it will not be woken for again.
 // Bounds    One setter: every interleaving. Two: at most five preemptions, and random executions.
 // Stands in The kernel's futex (model_futex.h); time comes at any moment, or never.
 //

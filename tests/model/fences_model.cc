@@ -1,6 +1,7 @@
 // Model of [fences]: makers ask the kernel and store what it granted, others use what was made.
 //
-// Checked   Whoever uses what a maker made reads what was granted, whichever maker it was and while the other stores the same.
+// Checked   Whoever uses what a maker made reads what was granted, whichever maker it was and while
+//           the other stores the same.
 // Bounds    Two makers and one user: every interleaving.
 // Not here  What the fences do: in models both are full fences.
 //

@@ -1,7 +1,8 @@
 // Model of [lock]: some take the lock, spin, sleep and wake each other. The whole base::Lock.
 //
 // Checked   One holder at a time, who sees what the one before wrote; nobody sleeps for ever.
-// Bounds    Two threads: every interleaving. Three: at most three preemptions, and random executions.
+// Bounds    Two threads: every interleaving. Three: at most three preemptions, and random
+//           executions.
 // Stands in The kernel's futex (model_futex.h).
 //
 // Mutant MUTANT_RELAXED_RELEASE   the next holder does not see what was written

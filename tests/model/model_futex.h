@@ -1,6 +1,8 @@
-// model_futex.h: the kernel under base::Lock and base::Event in a model: for one word of each scenario.
+// model_futex.h: the kernel under base::Lock and base::Event in a model: for one word of each
+// scenario.
 //
-// Compare and sleep are one step, under the kernel's lock. A time-out comes at any moment, or never.
+// Compare and sleep are one step, under the kernel's lock. A time-out comes at any moment, or
+// never.
 //
 // Mutants, for a model that names them:
 //   MUTANT_NO_COMPARE   the kernel lets a thread sleep without looking at the word

@@ -1,11 +1,15 @@
-// Model of [poll-role] and [interrupt]: events come while threads go to sleep, ask, sleep in the poller and are handed Ps.
+// Model of [poll-role] and [interrupt]: events come while threads go to sleep, ask, sleep in the
+// poller and are handed Ps.
 //
-// The model mirrors network.cc (poll_now, sleep_in_poller, look_after, is_awaited), poller.cc (wait, interrupt), find_work.cc
-// (rest) and wake.cc (start_searcher, wake) with the same locks. Each event makes one goroutine ready, which ends at once.
+// The model mirrors network.cc (poll_now, sleep_in_poller, look_after, is_awaited), poller.cc
+// (wait, interrupt), find_work.cc (rest) and wake.cc (start_searcher, wake) with the same locks.
+// Each event makes one goroutine ready, which ends at once.
 //
-// Checked   When nobody does anything any more: no event waits in the kernel, no goroutine in the queue, and nobody who was
-//           handed a P sleeps. One has the role at a time, and sees what the one before did with the poller.
-// Bounds    See main(): preemptions are bounded. There are as many Ms as Ps, and no further thread can be had.
+// Checked   When nobody does anything any more: no event waits in the kernel, no goroutine in the
+//           queue, and nobody who was handed a P sleeps. One has the role at a time, and sees what
+//           the one before did with the poller.
+// Bounds    See main(): preemptions are bounded. There are as many Ms as Ps, and no further thread
+//           can be had.
 //
 // Mutant MUTANT_NO_FENCE          sysmon and who goes to sleep miss each other
 // Mutant MUTANT_RELAXED_RELEASE   the next that has the role does not see what the one before did
@@ -36,7 +40,8 @@ using magpie::sched::Search;
 using model::chosen;
 using Role = PollRole::Role;
 
-// Who is awake. The last to fall asleep checks, and lets the others end. The model's own: threads take turns.
+// Who is awake. The last to fall asleep checks, and lets the others end. The model's own: threads
+// take turns.
 struct Awake {
   int count;
   bool over = false;
@@ -408,7 +413,8 @@ struct FirstDescriptor : model::Scenario<2> {
   }
 };
 
-// Two interrupt one who blocks, one of them twice, with something to say each time. It blocks until it has heard all.
+// Two interrupt one who blocks, one of them twice, with something to say each time. It blocks until
+// it has heard all.
 struct Interrupted : model::Scenario<3> {
   Awake awake{3};
   Interruption interruption;

@@ -1,7 +1,7 @@
 // Model of [grown-table]: a table grows, and the number in use changes, while others read it.
 //
-// Checked   What is below the count that a reader got is there and filled; an array is filled by the writer and read by
-//           others without an access that nothing orders.
+// Checked   What is below the count that a reader got is there and filled; an array is filled by
+//           the writer and read by others without an access that nothing orders.
 // Bounds    One reader: every interleaving. Two: at most four preemptions, and random executions.
 //
 // Mutant MUTANT_RELAXED_RELEASE   a reader does not see what is in the array

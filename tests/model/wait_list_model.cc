@@ -1,13 +1,16 @@
-// Model of [wait-list]: goroutines of several runs and plain threads come to a list, are woken, and leave.
+// Model of [wait-list]: goroutines of several runs and plain threads come to a list, are woken, and
+// leave.
 //
-// The list's lock puts all steps in a row, so one thread makes every sequence of so many steps, chosen step by step. When a
-// run ends its goroutines' records are overwritten, as their stacks are unmapped: the list must not touch them.
+// The list's lock puts all steps in a row, so one thread makes every sequence of so many steps,
+// chosen step by step. When a run ends its goroutines' records are overwritten, as their stacks are
+// unmapped: the list must not touch them.
 //
-// Checked   The list is what a plain line of the same waiters is: first come, first served, no goroutine of an earlier run,
-//           every plain thread. Records that are gone are neither read, which would follow a wild pointer, nor written.
-//           Without the lock: who finds the list empty sees what was done before it became so.
-// Bounds    Two goroutine records and two thread records, three runs or none: every sequence of four steps, and random ones
-//           of twenty.
+// Checked   The list is what a plain line of the same waiters is: first come, first served, no
+//           goroutine of an earlier run, every plain thread. Records that are gone are neither
+//           read, which would follow a wild pointer, nor written. Without the lock: who finds the
+//           list empty sees what was done before it became so.
+// Bounds    Two goroutine records and two thread records, three runs or none: every sequence of
+//           four steps, and random ones of twenty.
 //
 // Mutant MUTANT_STALE_PRESENCE    who comes says that it is in the first run for ever
 // Mutant MUTANT_BLIND_UNLINK      who leaves does not say in which run it is

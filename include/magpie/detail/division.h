@@ -53,7 +53,8 @@ class LoopControl {
   const bool learns_;
   // atomic, a hint: pieces see what others computed through their joins.
   std::atomic<std::uint64_t> grain_;
-  // atomic, a lock: late is early enough. Exchanged, so that one piece writes failure_; the last join publishes it.
+  // atomic, a lock: late is early enough. Exchanged, so that one piece writes failure_; the last
+  // join publishes it.
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;
 };
