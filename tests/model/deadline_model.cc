@@ -6,9 +6,8 @@
 //           after its owner took it away.
 // Bounds    See main(). The time at which the timer fires is not the one that it was armed for only
 //           if it moved.
-// Stands in The set and its lock, the gate for plain threads; remove() and settle() mirror
-// TimerSet::remove and
-//           disarm_and_settle.
+// Stands in The set and its lock, the gate for plain threads; remove() and destroy() mirror
+//           TimerSet::remove and disarm_and_settle.
 //
 // Mutant MUTANT_NO_LOCK         the end of run() does not take the deadline's lock
 // Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime runs
