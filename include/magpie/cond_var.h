@@ -104,7 +104,7 @@ class CondVar {
   void notify_all_for_stop() noexcept;
 
   // What happens in it: src/sync/cond_var.cc.
-  std::atomic<std::uint32_t> lock_{0};
+  std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::WaitStorage waiters_;
 };
 

@@ -100,8 +100,8 @@ class TaskGroup {
 
   const Context parent_;
   WaitGroup running_;
-  std::unique_ptr<Semaphore> slots_;  // null: no limit
-  std::atomic<std::int64_t> active_{0};
+  std::unique_ptr<Semaphore> slots_;     // null: no limit
+  std::atomic<std::int64_t> active_{0};  // atomic, a count
 
   mutable Mutex mutex_;
   // guarded by mutex_

@@ -14,9 +14,9 @@ namespace detail {
 
 // What happens in it: src/sync/mutex.cc.
 struct MutexState {
-  std::atomic<std::uint32_t> word{0};
-  std::atomic<std::uint32_t> lock{0};
-  std::atomic<std::uint64_t> woken{0};
+  std::atomic<std::uint32_t> word{0};   // atomic [mutex]
+  std::atomic<std::uint32_t> lock{0};   // atomic [lock]
+  std::atomic<std::uint64_t> woken{0};  // atomic, written under lock: who is being handed it
   WaitStorage waiters;
 };
 

@@ -50,7 +50,7 @@ class Once {
   void begin();
   void end() noexcept;
 
-  // What happens in it: src/sync/once.cc.
+  // What happens in it: src/sync/once.cc. atomic, published: by the one who holds mutex_
   std::atomic<bool> done_{false};
   std::atomic<std::uint64_t> caller_{0};
   detail::MutexState mutex_;

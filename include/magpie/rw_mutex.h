@@ -76,8 +76,8 @@ class RWMutex {
   void unlock_shared_slowly(std::uint64_t before) noexcept;
 
   // What happens in it: src/sync/rw_mutex.cc.
-  std::atomic<std::uint64_t> word_{0};
-  std::atomic<std::uint32_t> lock_{0};
+  std::atomic<std::uint64_t> word_{0};  // atomic [rw-mutex]
+  std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   std::uint32_t counts_[4] = {};
   std::atomic<std::uint64_t> woken_{0};
   detail::TransitStorage given_;

@@ -65,8 +65,8 @@ class Semaphore {
   bool release_and_serve(std::int64_t units);
 
   // What happens in it: src/sync/semaphore.cc.
-  std::atomic<std::uint64_t> word_;
-  std::atomic<std::uint32_t> lock_{0};
+  std::atomic<std::uint64_t> word_;     // atomic [semaphore]
+  std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::TransitStorage given_;
   detail::WaitStorage waiters_;
 };

@@ -89,8 +89,8 @@ class WaitGroup {
   void forget_dropped();
 
   // What happens in it: src/sync/wait_group.cc.
-  std::atomic<std::uint64_t> state_{0};
-  std::atomic<std::uint32_t> lock_{0};
+  std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
+  std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;
   std::atomic<std::uint64_t> run_{0};  // the last in which a goroutine was started; 0: none
 };

@@ -23,9 +23,14 @@ inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
 #ifdef MAGPIE_MODEL
 template <class T>
 using Atomic = model::Atomic<T>;
+// A plain variable that a protocol guards: the checker sees an access that nothing orders.
+template <class T>
+using Guarded = model::Plain<T>;
 #else
 template <class T>
 using Atomic = std::atomic<T>;
+template <class T>
+using Guarded = T;
 #endif
 
 inline constexpr std::size_t kCacheLine = 64;
@@ -38,7 +43,7 @@ class Counter {
   std::uint64_t read() const { return value_.load(relaxed); }
 
  private:
-  std::atomic<std::uint64_t> value_{0};  // relaxed: nothing is ordered by it
+  std::atomic<std::uint64_t> value_{0};  // atomic, a count: nothing is ordered by it
 };
 
 // A value that one thread uses like a plain one, and any thread may read, late but never torn: for people.
@@ -54,7 +59,7 @@ class Relaxed {
   T operator->() const { return value_.load(relaxed); }
 
  private:
-  std::atomic<T> value_;  // relaxed: nothing is ordered by it
+  std::atomic<T> value_;  // atomic, a hint: nothing is ordered by it
 };
 
 }  // namespace magpie::base

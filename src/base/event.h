@@ -1,20 +1,28 @@
 // event.h: one thread sleeps until another sets the event; resets by being waited for.
 //
+// Protocol  [event]
+//
 //            set                    wait
 //   0 CLEAR -----> 1 SET ----------------> CLEAR, returns at once
 //   0 CLEAR --wait--> 2 SLEEPING --set--> SET, wakes the sleeper
 //                       2 SLEEPING --time is up--> CLEAR
 //
 // Sides   wait: one thread, the owner.  set: anyone; a second set before the wait changes nothing.
-// Orders  set releases, wait acquires: what was written before set() is seen after wait().
+// No loss Every step is a read-modify-write, also the owner's step from SET to CLEAR. A set that
+//         comes before that step is read by it, so the owner sees what the setter wrote; one that
+//         comes after it is there for the next wait. A plain store could wipe out a set that the
+//         owner has not read.
+//         The kernel compares SLEEPING again before the owner sleeps.
+// Orders  [event] set releases, wait acquires: what was written before set() is seen after wait().
 // Use     After wait() returned the owner may destroy the event: set() does not touch it after its
 //         exchange, but for a futex wake on the bare address.
+// Proof   tests/model/event_model.cc
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/futex.h"
 
@@ -23,7 +31,7 @@ namespace magpie::base {
 class Event {
  public:
   void set() {
-    if (word_.exchange(kSet, std::memory_order_acq_rel) == kSleeping) futex_wake(word_, 1);
+    if (word_.exchange(kSet, acq_rel) == kSleeping) futex_wake(word_, 1);
   }
 
   void wait() {
@@ -39,7 +47,7 @@ class Event {
     return true;
   }
 
-  bool is_set() const { return word_.load(std::memory_order_acquire) == kSet; }
+  bool is_set() const { return word_.load(acquire) == kSet; }
 
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -48,10 +56,10 @@ class Event {
   // True when the event was set and is now clear again.
   bool sleep_once(std::int64_t deadline_ns) {
     std::uint32_t expected = kSet;
-    if (word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire)) return true;
+    if (word_.compare_exchange_strong(expected, kClear, acquire, relaxed)) return true;
     if (expected == kClear &&
-        !word_.compare_exchange_strong(expected, kSleeping, std::memory_order_acquire)) {
-      word_.store(kClear, std::memory_order_relaxed);  // only set() could interfere: it is set
+        !word_.compare_exchange_strong(expected, kSleeping, relaxed, relaxed)) {
+      word_.exchange(kClear, acquire);  // only set() could interfere: it is set, maybe twice
       return true;
     }
     if (deadline_ns == kNever) {
@@ -60,13 +68,13 @@ class Event {
       futex_wait_until(word_, kSleeping, deadline_ns);
     }
     expected = kSet;
-    return word_.compare_exchange_strong(expected, kClear, std::memory_order_acquire);
+    return word_.compare_exchange_strong(expected, kClear, acquire, relaxed);
   }
 
   // After a sleep. False: it was set after all, and is clear now.
-  bool withdraw() { return word_.exchange(kClear, std::memory_order_acquire) != kSet; }
+  bool withdraw() { return word_.exchange(kClear, acquire) != kSet; }
 
-  std::atomic<std::uint32_t> word_{kClear};
+  Atomic<std::uint32_t> word_{kClear};  // atomic [event]
 };
 
 }  // namespace magpie::base

@@ -8,7 +8,7 @@
 
 namespace magpie::base {
 
-std::atomic<bool> detail::light_fence_is_free{false};
+constinit detail::FencesGranted detail::fences_granted;
 
 namespace {
 
@@ -18,21 +18,20 @@ bool membarrier_is_granted() {
 
 // Before any constructor of a static object that could use a fence, or start a thread that does.
 [[gnu::constructor(101)]] void choose_fences() {
-  detail::light_fence_is_free.store(membarrier_is_granted(), std::memory_order_relaxed);
+  detail::fences_granted.set(membarrier_is_granted());
 }
 
 }  // namespace
 
 void prepare_fences() {
-  if (detail::light_fence_is_free.load(std::memory_order_relaxed) && !membarrier_is_granted())
-    forbid_membarrier();
+  if (detail::fences_granted.light_is_free() && !membarrier_is_granted()) forbid_membarrier();
 }
 
-void forbid_membarrier() { detail::light_fence_is_free.store(false, std::memory_order_relaxed); }
+void forbid_membarrier() { detail::fences_granted.set(false); }
 
 void heavy_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!detail::light_fence_is_free.load(std::memory_order_relaxed)) return;
+  if (!detail::fences_granted.light_is_free()) return;
   MAGPIE_CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 

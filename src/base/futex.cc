@@ -29,12 +29,12 @@ class OwnSleep {
 
 void note_own_sleeps_in(std::atomic<bool>* place) { own_sleep = place; }
 
-void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected) {
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected) {
   OwnSleep asleep;
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
-void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t deadline_ns) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   std::int64_t at = deadline_ns < 0 ? 0 : deadline_ns;
@@ -46,7 +46,7 @@ void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expe
           FUTEX_BITSET_MATCH_ANY);
 }
 
-void futex_wake(const std::atomic<std::uint32_t>& word, int count) {
+void futex_wake(const Atomic<std::uint32_t>& word, int count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 

@@ -1,8 +1,13 @@
-// futex.h: the kernel calls under Lock and Event.
+// futex.h: the kernel calls under Lock and Event. A model has its own (tests/model/model_futex.h).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include "base/atomic.h"
+
+#ifdef MAGPIE_MODEL
+#include "model_futex.h"
+#endif
 
 namespace magpie::base {
 
@@ -11,13 +16,13 @@ namespace magpie::base {
 void note_own_sleeps_in(std::atomic<bool>* place);
 
 // Sleeps while *word == expected; may return early for no reason.
-void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected);
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected);
 
 // The same, at the latest until `deadline_ns` of the monotonic clock.
-void futex_wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t deadline_ns);
 
 // Wakes up to `count` sleepers. The word may already be freed memory: a stray wake-up harms nobody.
-void futex_wake(const std::atomic<std::uint32_t>& word, int count);
+void futex_wake(const Atomic<std::uint32_t>& word, int count);
 
 }  // namespace magpie::base

@@ -20,7 +20,7 @@ class Replaceable {
   operator F*() const { return function_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<F*> function_;
+  std::atomic<F*> function_;  // atomic, a hint: tests replace it before threads start
 };
 
 struct Os {

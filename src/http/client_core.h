@@ -36,7 +36,7 @@ class ClientCore {
   ReplyStream open(const Question& question, std::string_view url);
 
   const ClientOptions options;
-  std::atomic<std::int64_t> timeout_ns;  // relaxed: a setting
+  std::atomic<std::int64_t> timeout_ns;  // atomic, a hint: a setting
   const std::shared_ptr<ClientPool> pool;
 
  private:

@@ -25,7 +25,8 @@ struct Route {
   std::optional<std::uint64_t> max_body_bytes;
   std::vector<std::string> names;  // of the parameters, in the order of the path
 
-  // How often in a row its handler was quick, up to a limit: see Connection::answer(). Relaxed: a hint.
+  // How often in a row its handler was quick, up to a limit: see Connection::answer().
+  // atomic, a hint
   mutable std::atomic<int> quick_runs{0};
 };
 

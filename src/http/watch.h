@@ -121,6 +121,7 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   const std::chrono::nanoseconds look_every_;
   // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and then looks at each
   // under its mutex: one of the two sees the other.
+  // atomic, published: the mutexes order it
   std::atomic<bool> draining_{false};
 
   mutable Mutex mutex_;

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "base/atomic.h"
 #include "base/lock.h"
+#include "io/deadline_core.h"
 #include "timer/timer.h"
 
 namespace magpie::io {
@@ -32,19 +32,23 @@ class Deadline : private timer::Timer {
   bool has_passed() const;
 
  private:
+  friend class DeadlineCore<base::Lock>;
+
   static void* on_time(Timer& timer);
   static void on_end(Timer& timer);
-  void arm_locked(std::int64_t at_ns);
+
+  // for the core
+  std::int64_t now_ns() const;
+  bool arm(std::int64_t at_ns);
+  bool disarm();
+  bool is_firing() const { return word.view().firing; }
+  void* call_passed() { return passed_(argument_); }
 
   // fixed
   const Passed passed_;
   void* const argument_;
 
-  base::Atomic<std::int64_t> when_ns_{
-      timer::kNever};  // atomic: written under lock_, read by who waits
-  base::Lock lock_;
-  // guarded by lock_
-  std::int64_t armed_ns_ = timer::kNever;  // when on_time will look at the deadline again
+  DeadlineCore<base::Lock> core_;  // [deadline]
 };
 
 }  // namespace magpie::io

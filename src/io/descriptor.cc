@@ -33,7 +33,7 @@ Descriptor::~Descriptor() {
     bool anybody_left;
     {
       Presence here;
-      std::uint64_t generation = generation_.load(base::relaxed);
+      std::uint64_t generation = registration_.generation();
       anybody_left = generation == 0 || generation == here.generation();
     }
     if (!anybody_left) {
@@ -46,10 +46,7 @@ Descriptor::~Descriptor() {
 
 // ---- registration
 
-Slot* Descriptor::slot_of(const Presence& here) {
-  Slot* slot = slot_.load(base::acquire);
-  return slot != nullptr && generation_.load(base::relaxed) == here.generation() ? slot : nullptr;
-}
+Slot* Descriptor::slot_of(const Presence& here) { return registration_.slot_in(here.generation()); }
 
 Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   error = 0;
@@ -59,8 +56,7 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   if (slot_of(here) != nullptr) return Registered::already;
   sched::Network::Attached attached = sched::runtime->network.attach(fd_);
   error = attached.error;
-  generation_.store(here.generation(), base::relaxed);
-  slot_.store(attached.slot, base::release);
+  registration_.set_locked(attached.slot, here.generation());
   return Registered::now;
 }
 
@@ -69,13 +65,13 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
 Closing::User Descriptor::forget_earlier_run() {
   Presence here;
   Closing::User user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
-  std::uint64_t generation = generation_.load(base::acquire);
+  std::uint64_t generation = registration_.generation();
   if (generation == 0 || generation == here.generation() || here.generation() == 0) return user;
   bool give_up_turn[2] = {false, false};
   Side* const sides[2] = {&reader_, &writer_};
   {
     std::lock_guard hold(lock_);
-    if (generation_.load(base::relaxed) != generation) return user;
+    if (registration_.generation() != generation) return user;
     closing_.forget_goroutines();
     for (int i = 0; i < 2; ++i) {
       bool is_orphaned = sides[i]->run_of_holder == generation;
@@ -89,8 +85,7 @@ Closing::User Descriptor::forget_earlier_run() {
       sides[i]->run_of_holder = 0;
       sides[i]->drained = false;
     }
-    slot_.store(nullptr, base::relaxed);
-    generation_.store(0, base::release);
+    registration_.forget_locked();
   }
   for (int i = 0; i < 2; ++i) {
     if (give_up_turn[i]) sides[i]->turn.unlock();

@@ -14,10 +14,10 @@
 
 #include <magpie/mutex.h>
 
-#include "base/atomic.h"
 #include "base/lock.h"
 #include "io/closing.h"
 #include "io/deadline.h"
+#include "io/registration.h"
 #include "poll/slot.h"
 #include "sched/presence.h"
 #include "sched/wait_reason.h"
@@ -133,12 +133,9 @@ class Descriptor {
 
   const int fd_;
   const Kind kind_;
-  Closing closing_;  // [closing]
-  base::Lock lock_;  // guards the registration
-  // atomic: written under lock_; release, with readers that do not hold it
-  base::Atomic<poll::Slot*> slot_{nullptr};
-  base::Atomic<std::uint64_t> generation_{
-      0};  // atomic: the run() that the slot belongs to; 0: there is none
+  Closing closing_;            // [closing]
+  base::Lock lock_;            // guards the registration
+  Registration registration_;  // [registration]
   Side reader_, writer_;
 };
 

@@ -98,8 +98,8 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view contents) {
-  static std::atomic<unsigned> number{
-      0};  // of the file beside it: goroutines may write the same one
+  // atomic, a count: of the file beside it, as goroutines may write the same one
+  static std::atomic<unsigned> number{0};
   std::string temporary =
       path + ".new-" + std::to_string(getpid()) + '-' + std::to_string(number.fetch_add(1));
   int error = blocking([&] { return replace(path, temporary, contents); });

@@ -54,7 +54,7 @@ void Poller::remove(int fd) {
 }
 
 void Poller::interrupt() {
-  if (interrupted_.exchange(true, base::acq_rel)) return;
+  if (!interruption_.ask()) return;
   std::uint64_t one = 1;
   (void)!write(event_, &one, sizeof one);  // cannot fail: it is drained before it is full
 }
@@ -86,7 +86,7 @@ std::size_t Poller::wait(std::span<epoll_event> events, std::int64_t until_ns) {
     } else if (until_ns != kAtOnce) {  // who does not block leaves it to the one who does
       std::uint64_t times;
       (void)!read(event_, &times, sizeof times);
-      interrupted_.store(false, base::release);
+      interruption_.drained();
     }
   }
   return kept;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/atomic.h"
+#include "poll/interruption.h"
 #include "poll/slot.h"
 
 namespace magpie::poll {
@@ -39,10 +40,9 @@ class Poller {
 
   int epoll_ = -1;
   int event_ = -1;
-  // atomic: whoever interrupts sets it, the one who drains clears it; acq_rel: one write for many interruptions
-  base::Atomic<bool> interrupted_{false};
-  base::Atomic<bool> coarse_{
-      false};  // atomic: relaxed; the kernel knows no time-outs below a millisecond
+  Interruption interruption_;  // [interrupt]
+  // atomic, a hint: the kernel knows no time-outs below a millisecond
+  base::Atomic<bool> coarse_{false};
 };
 
 }  // namespace magpie::poll

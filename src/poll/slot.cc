@@ -16,9 +16,7 @@ Slot* SlotTable::take() {
   std::lock_guard hold(lock_);
   if (Slot* slot = free_) {
     free_ = slot->next_free;
-    slot->read.reset();
-    slot->write.reset();
-    slot->always_try.store(false, base::relaxed);
+    slot->begin();
     return slot;
   }
   std::uint32_t index = made_.load(base::relaxed);
@@ -37,7 +35,7 @@ Slot* SlotTable::take() {
 }
 
 void SlotTable::give(Slot* slot) {
-  slot->generation.store(slot->generation.load(base::relaxed) + 1, base::relaxed);
+  slot->end();  // [slot] before it is free
   std::lock_guard hold(lock_);
   slot->next_free = free_;
   free_ = slot;
@@ -46,7 +44,7 @@ void SlotTable::give(Slot* slot) {
 Slot* SlotTable::find(Tag tag) const {
   if (tag.index >= made_.load(base::acquire)) return nullptr;
   Slot& slot = at(tag.index);
-  return slot.generation.load(base::relaxed) == tag.generation ? &slot : nullptr;
+  return tag.is_of(slot) ? &slot : nullptr;
 }
 
 }  // namespace magpie::poll

@@ -61,7 +61,7 @@ struct alignas(base::kCacheLine) G {
   JoinWord join;    // [join], joinable goroutines only
   ClaimWord claim;  // [claim], joinable goroutines only
 
-  // atomic: the owner writes, stats and dumps read, late but untorn
+  // atomic, a hint: the owner writes, stats and dumps read, late but untorn
   base::Atomic<GState> state{GState::free};
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 

@@ -84,7 +84,7 @@ class GlobalQueue {
   struct Line {
     Chunk* head = nullptr;
     Chunk* tail = nullptr;
-    base::Atomic<std::size_t> size{0};  // atomic: written under lock_, read by anyone
+    base::Atomic<std::size_t> size{0};  // atomic, written under lock_: read by anyone
   };
 
   Chunk* new_chunk_locked();
@@ -107,7 +107,7 @@ class GlobalQueue {
     std::byte* end;
   };
   Piece* pieces_ = nullptr;
-  base::Atomic<std::size_t> size_{0};  // atomic: written under lock_, read by anyone
+  base::Atomic<std::size_t> size_{0};  // atomic, written under lock_: read by anyone
 };
 
 }  // namespace magpie::sched

@@ -72,7 +72,7 @@ class Idle {
   P* ps_ = nullptr;
   M* ms_ = nullptr;
   M* last_m_ = nullptr;
-  base::Atomic<int> sleeping_{0};  // atomic: written under lock_, read by statistics
+  base::Atomic<int> sleeping_{0};  // atomic, written under lock_: for statistics
 };
 
 }  // namespace magpie::sched

@@ -29,7 +29,7 @@ class LongCalls {
   static constexpr int kPenalty = 30;
   static constexpr std::int64_t kShortNs = 50'000;  // a hand-over and back costs about that
 
-  base::Atomic<int> count_{0};  // atomic: relaxed, a guess; an update that gets lost does no harm
+  base::Atomic<int> count_{0};  // atomic, a hint: an update that gets lost does no harm
 };
 
 }  // namespace magpie::sched

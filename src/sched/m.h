@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/sanitizer.h"
 #include "context/exceptions.h"
+#include "sched/announcements.h"
 #include "sched/g.h"
 #include "sched/grip.h"
 #include "sched/p.h"
@@ -73,7 +74,8 @@ struct M {
   bool waits_in_place = false;    // [in-place] with its goroutine, see bound.h
   bool let_out = false;           // [in-place] it goes on without a P
 
-  // Odd while the goroutine is in blocking(), and never the same twice. Atomic: the thread writes, sysmon reads; a hint.
+  // Odd while the goroutine is in blocking(), and never the same twice.
+  // atomic, a hint: the thread writes, sysmon reads
   base::Atomic<std::uint32_t> blocking_calls{0};
   bool is_in_blocking_call() const { return blocking_calls.load(base::relaxed) % 2 != 0; }
   void begin_or_end_blocking_call() {
@@ -82,10 +84,10 @@ struct M {
   // The turns of its P when it went on after it had been stopped: while they stand still the goroutine computes on.
   // The thread writes, sysmon reads.
   base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
-  base::Atomic<bool> signalled{
-      false};  // atomic: sysmon sent the signal that stops it, see preempt.h
+  base::Atomic<bool> signalled{false};  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
 
-  // atomic: the M that got its P and is to be woken by this thread as it stops, on the CPU that becomes free; by sysmon
+  // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the
+  // CPU that becomes free; by sysmon
   // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
   base::Atomic<M*> successor{nullptr};
 
@@ -99,9 +101,7 @@ struct M {
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
   } away;
-  M* next_announced = nullptr;  // guarded by announced
-  base::Atomic<bool> announced{
-      false};  // atomic: it gave its P away, and sysmon has not heard yet, see without_p.h
+  Announcement<M> announcement;  // [announce] it gave its P away, see without_p.h
 
   // fixed once it is known to others
   M* older = nullptr;
@@ -111,7 +111,7 @@ struct M {
   base::Event wake_up;
   base::Atomic<bool> in_own_sleep{false};  // atomic: relaxed, the thread writes, the valve reads
   pthread_t thread{};
-  base::Atomic<pid_t> tid{0};       // atomic: relaxed, written before it holds its first P
+  base::Atomic<pid_t> tid{0};       // atomic, a hint: written before it holds its first P
   std::int64_t handed_over_ns = 0;  // thread only: when blocking() handed its P over; 0: it did not
   int timer_slack_before_ns = 0;    // the thread's own; 0: it still has it
   int pinned_to = -1;               // CPU; -1: not pinned

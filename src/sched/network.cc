@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fence.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
 #include "sched/queues.h"
@@ -59,13 +60,9 @@ void Network::detach(int fd, poll::Slot* slot) {
 }
 
 void Network::is_awaited(Runtime& rt) {
-  if (role_.load(base::relaxed) != Role::sleeps) wake_searcher(rt, nullptr);
-}
-
-bool Network::take_role(Role role) {
-  Role expected = Role::nobody;
-  return role_.load(base::relaxed) == Role::nobody &&
-         role_.compare_exchange_strong(expected, role, base::acquire, base::relaxed);
+  // [poll-role] between what the caller did and this read; other side: before_second_look()
+  base::light_fence();
+  if (!role_.somebody_sleeps()) wake_searcher(rt, nullptr);
 }
 
 void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
@@ -86,10 +83,10 @@ void Network::ask(Batch& batch, std::int64_t until_ns, std::size_t most_events) 
 
 // For m, which holds a P. False: somebody else asks, or nobody became ready.
 bool Network::ask_at_once(Batch& batch, M* m, std::size_t most_events) {
-  if (!take_role(Role::asks)) return false;
+  if (!role_.try_take(Role::asks)) return false;
   ask(batch, poll::Poller::kAtOnce, most_events);
   asked_ns_.store(base::now_ns(), base::relaxed);
-  leave_role();
+  role_.leave();
   m->p->counters.polls.increment();
   m->p->counters.polled.add(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i)
@@ -121,11 +118,11 @@ void Network::put_in_global(Runtime& rt, Batch& batch) {
 }
 
 bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
-  if (!in_use() || !take_role(Role::sleeps)) return false;
+  if (!in_use() || !role_.try_take(Role::sleeps)) return false;
   {
     std::lock_guard hold(rt.idle.lock());
     if (!m->listed) {  // it was handed a P
-      leave_role();
+      role_.leave();
       return false;
     }
     rt.idle.move_to_end_locked(m);
@@ -134,7 +131,7 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
   Batch batch;
   ask(batch, until_ns, kEventsAtOnce);
   asked_ns_.store(base::now_ns(), base::relaxed);
-  leave_role();
+  role_.leave();
 
   P* p = nullptr;
   {
@@ -168,15 +165,15 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
 }
 
 std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
-  if (!in_use() || role_.load(base::relaxed) != Role::nobody) return kNever;
+  if (!in_use() || !role_.is_free()) return kNever;
   std::int64_t due = asked_ns_.load(base::relaxed) + kLongOverdueNs;
   if (now_ns < due) return due;
   bool all_held = rt.search.view().idle == 0;
-  if (all_held && take_role(Role::asks)) {
+  if (all_held && role_.try_take(Role::asks)) {
     Batch batch;
     ask(batch, poll::Poller::kAtOnce, kEventsAtOnce);
     asked_ns_.store(now_ns, base::relaxed);
-    leave_role();
+    role_.leave();
     put_in_global(rt, batch);
   }
   // A P that is idle now, or went idle meanwhile: somebody else asks.

@@ -8,11 +8,8 @@
 //                                                                    sleeping threads, so that others are woken first
 //   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held
 //
-// One asks at a time (the role). Goroutines that became ready are run in the order of their events.
-//
-// No loss   Events wait in the kernel until somebody asks. While a P is held its holder asks when it has nothing to do, and
-//           if it never comes to that, sysmon does. When all Ps are idle the last M that went to sleep has found the role
-//           free, or taken by one that sleeps there; or by sysmon, which starts a searcher after it if a P is idle.
+// One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that
+// became ready are run in the order of their events.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +20,7 @@
 #include "poll/slot.h"
 #include "sched/g.h"
 #include "sched/m.h"
+#include "sched/poll_role.h"
 
 namespace magpie::sched {
 
@@ -69,12 +67,10 @@ class Network {
   void release_threads();
 
  private:
-  enum class Role : std::uint8_t { nobody, asks, sleeps };
+  using Role = PollRole::Role;
 
   struct Batch;
 
-  [[nodiscard]] bool take_role(Role role);
-  void leave_role() { role_.store(Role::nobody, base::release); }
   void ask(Batch& batch, std::int64_t until_ns, std::size_t most_events);
   [[nodiscard]] bool ask_at_once(Batch& batch, M* m, std::size_t most_events);
   void deliver(poll::Slot& slot, std::uint32_t events, Batch& batch);
@@ -84,9 +80,11 @@ class Network {
   bool open_ = false;
   poll::Poller poller_;
   poll::SlotTable slots_;
-  base::Atomic<int> attached_{0};  // atomic: added to by release, with in_use(): the poller is open
-  base::Atomic<Role> role_{Role::nobody};   // atomic: taken by acquire, left by release
-  base::Atomic<std::int64_t> asked_ns_{0};  // atomic: relaxed; when somebody asked last
+  // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use():
+  // the poller is open
+  base::Atomic<int> attached_{0};
+  PollRole role_;                           // [poll-role]
+  base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when somebody asked last
 };
 
 }  // namespace magpie::sched

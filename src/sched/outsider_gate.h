@@ -43,7 +43,7 @@ class OutsiderGate {
 
  private:
   base::Atomic<std::uint32_t> inside_{0};  // atomic [outsider]: outsiders write, run() reads
-  base::Atomic<bool> came_{false};         // atomic: outsiders write
+  base::Atomic<bool> came_{false};         // atomic, a hint: outsiders write
   base::Atomic<bool> open_{false};         // atomic [outsider]: run() writes, outsiders read
 };
 

@@ -89,12 +89,12 @@ struct alignas(base::kCacheLine) P {
     } turn;
   } seen;
 
-  base::Atomic<PState> state{PState::unused};  // atomic: the holder writes, stats read
-  base::Atomic<M*> holder{
-      nullptr};  // atomic: the holder writes, sysmon reads; null: nobody, or on its way
-  base::Atomic<std::int64_t> held_since_ns{0};  // atomic: the same; 0: nobody has begun to hold it
-  base::Atomic<bool> waking{
-      false};  // atomic: the holder writes, thieves read: it starts a thread and goes on soon
+  base::Atomic<PState> state{PState::unused};  // atomic, a hint: for stats
+  // atomic, published: by the holder, for sysmon; null: nobody, or on its way
+  base::Atomic<M*> holder{nullptr};
+  base::Atomic<std::int64_t> held_since_ns{0};  // atomic, a hint: 0: nobody has begun to hold it
+  // atomic, a hint: by the holder, for thieves: it starts a thread and goes on soon
+  base::Atomic<bool> waking{false};
   PCounters counters;
 
   // A chain of goroutines, each woken by the one before it, gives way to others after this long.

@@ -2,7 +2,7 @@
 //
 // The table grows and the number in use changes only while the world is stopped. But threads without a P
 // look at it too (a last look before sleeping, statistics), so a grown table is a new array; old ones live
-// as long as the runtime.
+// as long as the runtime: [grown-table].
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,19 @@
 #include <span>
 #include <vector>
 
-#include "base/atomic.h"
 #include "sched/p.h"
+#include "sched/published_table.h"
 
 namespace magpie::sched {
 
 class PTable {
  public:
   // The Ps in use.
-  std::span<P* const> in_use() const {
-    std::size_t count =
-        in_use_.load(base::acquire);  // with set_in_use: the table is at least as new
-    return {table_.load(base::acquire), count};
-  }
-  std::uint32_t count() const { return in_use_.load(base::relaxed); }
+  std::span<P* const> in_use() const { return span_of(published_.in_use()); }
+  std::uint32_t count() const { return published_.count_in_use(); }
 
   // Those and the ones no longer in use.
-  std::span<P* const> all() const {
-    std::size_t count = made_.load(base::acquire);
-    return {table_.load(base::acquire), count};
-  }
+  std::span<P* const> all() const { return span_of(published_.all()); }
 
   // The world is stopped, or not yet begun, for both.
   void grow_to(std::size_t count) {
@@ -40,17 +33,17 @@ class PTable {
     auto table = std::make_unique<P*[]>(count);
     while (ps_.size() < count) ps_.push_back(std::make_unique<P>(static_cast<int>(ps_.size())));
     for (std::size_t i = 0; i < count; ++i) table[i] = ps_[i].get();
-    table_.store(table.get(), base::release);
-    made_.store(count, base::release);
+    published_.publish(table.get(), count);
     tables_.push_back(std::move(table));
   }
-  void set_in_use(std::uint32_t count) { in_use_.store(count, base::release); }
+  void set_in_use(std::uint32_t count) { published_.set_in_use(count); }
 
  private:
-  base::Atomic<std::uint32_t> in_use_{
-      0};  // atomic: written while the world is stopped, read by anyone
-  base::Atomic<std::size_t> made_{0};
-  base::Atomic<P**> table_{nullptr};
+  static std::span<P* const> span_of(PublishedTable<P*>::View view) {
+    return {view.first, view.count};
+  }
+
+  PublishedTable<P*> published_;  // [grown-table]
 
   // whoever stopped the world
   std::vector<std::unique_ptr<P>> ps_;

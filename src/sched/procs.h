@@ -35,9 +35,9 @@ class ProcsSource {
 
   int cpus_;
   int initial_;
-  base::Atomic<bool> follows_;                  // atomic: relaxed, whether quotas still decide
-  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a date
-  base::Atomic<bool> looking_{false};           // atomic: one looks at a time
+  base::Atomic<bool> follows_;                  // atomic, a hint: whether quotas still decide
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a date
+  base::Atomic<bool> looking_{false};           // atomic, a lock: one looks at a time
   std::unique_ptr<cpus::QuotaReader> quotas_;   // guarded by looking_
 };
 

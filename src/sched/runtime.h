@@ -59,16 +59,17 @@ struct Runtime {
 
   LongCalls long_calls;
 
-  // atomic: goroutines that run without a P, or are about to queue for one; seq_cst, for the detection of deadlocks
+  // atomic, unproven: goroutines that run without a P, or are about to queue for one; seq_cst, for
+  // the detection of deadlocks
   base::Atomic<int> away{0};
-  base::Atomic<int> preempted{
-      0};  // atomic: threads that wait in the handler; relaxed, against a limit
+  // atomic, a hint: threads that wait in the handler, against a limit
+  base::Atomic<int> preempted{0};
 
-  // atomic: next block of goroutine ids; relaxed, only uniqueness counts
+  // atomic, a count: next block of goroutine ids; only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};
-  // atomic: goroutines started, or readied, by plain threads; relaxed, for people
+  // atomic, a count: goroutines started, or readied, by plain threads; for people
   base::Atomic<std::uint64_t> started_outside{0};
-  base::Atomic<bool> deadlock_reported{false};  // atomic: relaxed, once is enough
+  base::Atomic<bool> deadlock_reported{false};  // atomic, a hint: once is enough
 };
 
 // The runtime that runs. Set before its first M starts and cleared after its last ended.

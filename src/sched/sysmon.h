@@ -111,10 +111,10 @@ class Sysmon {
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
-  base::Atomic<bool> stop_{false};    // atomic: relaxed, the event orders
+  base::Atomic<bool> stop_{false};    // atomic, a hint: the event orders
   base::Atomic<bool> asleep_{false};  // atomic [sysmon-sleep]: sysmon writes, takers read
   base::Event event_;
-  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic: relaxed, a hint
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a date
 };
 
 }  // namespace magpie::sched

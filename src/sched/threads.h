@@ -97,11 +97,11 @@ class Threads {
   bool lacks_spares(int count);
   void note_unborn(int change);
 
-  base::Atomic<int> count_{0};                 // atomic: read by anyone
-  base::Atomic<int> limit_;                    // atomic: relaxed, a wish
-  base::Atomic<std::int64_t> retry_at_ns_{0};  // atomic: relaxed, a hint
-  base::Atomic<bool> complained_{false};       // atomic: relaxed, once is enough
-  base::Atomic<M*> newest_{nullptr};           // atomic: makers release, readers acquire; Ms stay
+  base::Atomic<int> count_{0};                 // atomic, a count: read by anyone
+  base::Atomic<int> limit_;                    // atomic, a hint: a wish
+  base::Atomic<std::int64_t> retry_at_ns_{0};  // atomic, a hint: a date
+  base::Atomic<bool> complained_{false};       // atomic, a hint: once is enough
+  base::Atomic<M*> newest_{nullptr};           // atomic, published: by makers; Ms stay
 
   bool has_maker_ = false;  // fixed while goroutines run
   pthread_t maker_{};

@@ -64,8 +64,8 @@ TimerSet::Removal disarm(Timer& timer) {
 }
 
 void disarm_and_settle(Timer& timer) {
-  if (disarm(timer) != TimerSet::Removal::firing) return;
-  for (int spin = 1; timer.word.view().firing; ++spin) {
+  // Again after a fire that ended: it may have put the timer into a set again.
+  for (int spin = 1; disarm(timer) == TimerSet::Removal::firing; ++spin) {
     base::cpu_relax();
     if (spin % 100 == 0) sched_yield();  // whoever fires it may have lost its CPU
   }

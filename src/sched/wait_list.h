@@ -12,14 +12,24 @@
 // Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
 //            taking it off is nothing. That matters to waiters on several lists, who come back for the rest.
 //
-// Everything but looks_empty() needs the lock of whoever owns the list. All bits zero is an empty list, so that public
+// Protocol  [wait-list]
+//   who comes, leaves or wakes:  under the owner's lock, with its presence (presence.h)
+//   anyone, without the lock:    looks_empty()
+// In a row  The lock puts all steps in a row; what is left to agree on is between runs. So the
+//           model explores sequences of steps, not interleavings.
+// Orders    [wait-list] whoever changes first_ releases, looks_empty() acquires.
+// Proof     tests/model/wait_list_model.cc
+//
+// All bits zero is an empty list, so that public
 // types can keep one without knowing what it is (magpie/detail/wait_storage.h).
 #pragma once
 
 #include <cstdint>
 
 #include "base/atomic.h"
+#ifndef MAGPIE_MODEL
 #include "sched/presence.h"
+#endif
 
 namespace magpie::sched {
 
@@ -174,7 +184,7 @@ class WaitList {
     first_.store(first_thread_, base::release);  // with looks_empty()
   }
 
-  base::Atomic<WaitRecord*> first_{nullptr};  // atomic: written under the owner's lock
+  base::Atomic<WaitRecord*> first_{nullptr};  // atomic [wait-list]
   // guarded by the owner's lock
   WaitRecord* last_ = nullptr;
   std::uint64_t generation_ = 0;

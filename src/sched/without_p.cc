@@ -32,13 +32,7 @@ void WithoutP::note(M* m, std::int64_t now_ns, Computes computes, Stretch stretc
 }
 
 void WithoutP::note_announced(std::int64_t now_ns) {
-  for (M* m = announced_.exchange(nullptr, base::acquire); m != nullptr;) {
-    M* next = m->next_announced;
-    // before the note: what comes later is announced again
-    m->announced.store(false, base::release);
-    note(m, now_ns, Computes::no);
-    m = next;
-  }
+  announced_.hear([&](M* m) { note(m, now_ns, Computes::no); });
 }
 
 std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {

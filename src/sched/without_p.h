@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/atomic.h"
+#include "sched/announcements.h"
 #include "sched/m.h"
 #include "sched/stretch.h"
 
@@ -17,13 +17,7 @@ struct Runtime;
 class WithoutP {
  public:
   // m's thread, inside: it has given its P away for a blocking call, and sysmon is to note it.
-  void announce(M* m) {
-    if (m->announced.exchange(true, base::acq_rel)) return;  // sysmon is about to hear of it
-    M* head = announced_.load(base::relaxed);
-    do {
-      m->next_announced = head;
-    } while (!announced_.compare_exchange_weak(head, m, base::release, base::relaxed));
-  }
+  void announce(M* m) { announced_.announce(m); }  // [announce]
 
   // ---- sysmon only
 
@@ -42,9 +36,9 @@ class WithoutP {
 
   void set_computes(M* m, bool computes);
 
-  M* first_ = nullptr;                   // sysmon only
-  int computing_ = 0;                    // sysmon only
-  base::Atomic<M*> announced_{nullptr};  // atomic: Ms release, sysmon acquires
+  M* first_ = nullptr;  // sysmon only
+  int computing_ = 0;   // sysmon only
+  Announcements<M> announced_;
 };
 
 }  // namespace magpie::sched

@@ -67,9 +67,9 @@ class World {
     return busy_.compare_exchange_strong(free, true, base::acquire, base::relaxed);
   }
 
-  base::Atomic<Phase> phase_{Phase::goes_on};  // atomic: written under Idle's lock, read by every M
-  base::Atomic<bool> busy_{false};             // atomic: the right to stop
-  base::Atomic<bool> end_wanted_{false};       // atomic: relaxed, a late answer only delays
+  base::Atomic<Phase> phase_{Phase::goes_on};  // atomic, unproven: written under Idle's lock
+  base::Atomic<bool> busy_{false};             // atomic, a lock: the right to stop
+  base::Atomic<bool> end_wanted_{false};       // atomic, a hint: a late answer only delays
   base::Event stopped_;
   base::Relaxed<std::uint32_t> still_held_ = 0;  // written under Idle's lock: Ps to wait for
 };

@@ -25,12 +25,12 @@
 namespace magpie::stack {
 namespace {
 
-std::atomic<GuardKind> kind{GuardKind::advise};  // relaxed everywhere: only says what to try first
+std::atomic<GuardKind> kind{GuardKind::advise};  // atomic, a hint: what to try first
 
 // How many mappings our guards may still add. When the last one is gone even malloc fails, so some are left alone.
 constexpr std::ptrdiff_t kMappingsForOthers = 5'000;
 constexpr std::ptrdiff_t kMappingsPerGuard = 2;
-std::atomic<std::ptrdiff_t> mappings_left{65'530 - kMappingsForOthers};  // relaxed: an estimate
+std::atomic<std::ptrdiff_t> mappings_left{65'530 - kMappingsForOthers};  // atomic, a count
 
 void count_mappings() {
   std::ptrdiff_t most = 65'530;

@@ -92,7 +92,7 @@ class Pool {
   std::size_t least_warm_ = 0;  // since the trimming period began
   base::PageList<Slab> slabs_;
   std::size_t carved_ = 0;
-  base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic: written under lock_, read by anyone
+  base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic, written under lock_: a date
 };
 
 // The stacks that one P keeps at hand. Owner only; last in, first out.

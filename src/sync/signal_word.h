@@ -69,8 +69,8 @@ class SignalWord {
     return word_.compare_exchange_strong(from, to, base::acq_rel, base::acquire);
   }
 
-  base::Atomic<std::uint8_t> word_{
-      kListed};  // atomic [signal]: the waiter, its timer, and notifiers
+  // atomic [signal]: the waiter, its timer, and notifiers
+  base::Atomic<std::uint8_t> word_{kListed};
 };
 
 }  // namespace magpie::sync

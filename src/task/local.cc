@@ -47,7 +47,7 @@ sched::G* current_g() {
 }  // namespace
 
 std::uint64_t new_local_key() {
-  static std::atomic<std::uint64_t> next{1};
+  static std::atomic<std::uint64_t> next{1};            // atomic, a count: of keys
   return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: only uniqueness counts
 }
 

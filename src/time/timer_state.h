@@ -37,7 +37,7 @@ struct TimerState : timer::Timer {
   const bool ticks;
   const TimerCall call;
 
-  base::Atomic<std::uint32_t> handles{1};  // atomic: as every count of references
+  base::Atomic<std::uint32_t> handles{1};  // atomic, references
 
   base::Lock lock;
   // guarded by lock

@@ -13,8 +13,9 @@
 // Once      Into and out of a set under the set's lock. So either remove finds it in the set, and it never fires, or
 //           it was taken and fires exactly once.
 // Lifetime  After remove said `removed` or `idle`, or is_idle() yes, the owner may reuse or destroy the record. After
-//           `firing` it may not yet: somebody is in fire(). Owners on a stack wait for it (settle); others let
-//           fire find out.
+//           `firing` it may not yet: somebody is in fire(). Owners whose memory goes wait for it
+//           and remove it again, as fire may have put it into a set (settle); others let fire find
+//           out.
 // Orders    [timer] whoever makes it idle releases what was done, the owner's look acquires it. A set is read without
 //           its lock only as a hint where to lock; under the lock it is looked at again.
 // Proof     tests/model/timer_model.cc

@@ -74,9 +74,9 @@ class TlsConn::Session {
 
   Mutex read_turn_, write_turn_, handshake_turn_;
   Mutex lock_;                       // guards ssl_ and its two buffers
-  std::atomic<bool> agreed_{false};  // the handshake is done; release, with acquire
-  std::atomic<bool> closed_{
-      false};  // set before the farewell, so whoever reads the peer's answer to it sees it
+  std::atomic<bool> agreed_{false};  // atomic, published: the handshake is done
+  // atomic, published: before the farewell, so whoever reads the peer's answer to it sees it
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace magpie::net

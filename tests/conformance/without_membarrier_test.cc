@@ -31,7 +31,7 @@ class WithoutMembarrier : public testing::Test {
 
   static void at_each_procs(void (*body)()) {
     support::run_at_each_procs(body);
-    EXPECT_FALSE(base::detail::light_fence_is_free.load());
+    EXPECT_FALSE(base::detail::fences_granted.light_is_free());
   }
 };
 

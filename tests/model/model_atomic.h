@@ -12,6 +12,7 @@
 //   MUTANT_WEAK_SEQ_CST      seq_cst is only acq_rel
 //   MUTANT_NO_FENCE          there are no fences
 //   MUTANT_BLIND_EXCHANGE    compare_exchange_strong does not compare
+//   MUTANT_TORN_EXCHANGE     exchange is a load and a store
 #pragma once
 
 // Relacy's macros rename what these declare, so they come first.
@@ -88,12 +89,14 @@ inline rl::debug_info place(Where where) {
 
 template <class T>
 class Atomic {
-  // Relacy's history would print a byte as a character.
-  using Stored = std::conditional_t<std::is_same_v<T, std::uint8_t>, unsigned, T>;
+  // Relacy's history would print a byte as a character, and cannot print an enumerator.
+  using Stored =
+      std::conditional_t<std::is_same_v<T, std::uint8_t> || std::is_enum_v<T>, unsigned, T>;
+  static Stored stored(T value) { return static_cast<Stored>(value); }
 
  public:
   Atomic() : Atomic(T{}) {}
-  Atomic(T value) : value_(value) {}  // NOLINT: as std::atomic
+  Atomic(T value) : value_(stored(value)) {}  // NOLINT: as std::atomic
   Atomic(const Atomic&) = delete;
   Atomic& operator=(const Atomic&) = delete;
 
@@ -111,10 +114,15 @@ class Atomic {
     return value;
   }
   void store(T value, std::memory_order order, Where where = Where::current()) {
-    value_.store(value, for_store(order), place(where));
+    value_.store(stored(value), for_store(order), place(where));
   }
   T exchange(T value, std::memory_order order, Where where = Where::current()) {
-    return static_cast<T>(value_.exchange(value, for_both(order), place(where)));
+    if (chosen<"MUTANT_TORN_EXCHANGE">()) {
+      T before = static_cast<T>(value_.load(for_load(order), place(where)));
+      value_.store(stored(value), for_store(order), place(where));
+      return before;
+    }
+    return static_cast<T>(value_.exchange(stored(value), for_both(order), place(where)));
   }
   T fetch_add(T value, std::memory_order order, Where where = Where::current()) {
     return static_cast<T>(value_.fetch_add(value, for_both(order), place(where)));
@@ -133,21 +141,21 @@ class Atomic {
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
                                std::memory_order failure, Where where = Where::current()) {
     if (chosen<"MUTANT_BLIND_EXCHANGE">()) {
-      value_.exchange(desired, for_both(success), place(where));
+      value_.exchange(stored(desired), for_both(success), place(where));
       return true;
     }
-    Stored found = expected;
-    bool done = value_.compare_exchange_strong(found, desired, for_both(success), place(where),
-                                               for_load(failure), place(where));
+    Stored found = stored(expected);
+    bool done = value_.compare_exchange_strong(found, stored(desired), for_both(success),
+                                               place(where), for_load(failure), place(where));
     expected = static_cast<T>(found);
     return done;
   }
   // Also fails when it need not.
   bool compare_exchange_weak(T& expected, T desired, std::memory_order success,
                              std::memory_order failure, Where where = Where::current()) {
-    Stored found = expected;
-    bool done = value_.compare_exchange_weak(found, desired, for_both(success), place(where),
-                                             for_load(failure), place(where));
+    Stored found = stored(expected);
+    bool done = value_.compare_exchange_weak(found, stored(desired), for_both(success),
+                                             place(where), for_load(failure), place(where));
     expected = static_cast<T>(found);
     return done;
   }
@@ -159,6 +167,21 @@ class Atomic {
   static constexpr int kMostThreads = 8;
   rl::atomic<Stored> value_;
   mutable int outdated_in_a_row_[kMostThreads] = {};
+};
+
+// A plain variable that an agreement guards. An access that nothing orders is an error.
+template <class T>
+class Plain {
+ public:
+  Plain(T value) { value_(RL_INFO) = value; }  // NOLINT: as plain as can be
+  Plain& operator=(T value) {
+    value_(RL_INFO) = value;
+    return *this;
+  }
+  operator T() const { return value_(RL_INFO); }  // NOLINT
+
+ private:
+  mutable rl::var<T> value_;
 };
 
 inline void seq_cst_fence(Where where = Where::current()) {

@@ -20,7 +20,7 @@ struct ElementKind {
 
 // What all handles of a channel share.
 struct ChanCore {
-  std::atomic<std::uint64_t> references{1};
+  std::atomic<std::uint64_t> references{1};  // atomic, references
 };
 
 // A channel with one reference. Throws std::length_error for a capacity whose memory no machine has, std::bad_alloc.

@@ -51,9 +51,10 @@ class LoopControl {
  private:
   const std::uint64_t largest_grain_;
   const bool learns_;
-  // Relaxed: a hint; pieces see what others computed through their joins.
+  // atomic, a hint: pieces see what others computed through their joins.
   std::atomic<std::uint64_t> grain_;
-  // Relaxed: late is early enough. Exchanged, so that one piece writes failure_; the last join publishes it.
+  // atomic, a lock: late is early enough. Exchanged, so that one piece writes failure_; the last
+  // join publishes it.
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;
 };

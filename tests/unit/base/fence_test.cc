@@ -45,14 +45,14 @@ int rounds_where_both_missed() {
 
 // As they were when the first constructor of this program ran, and after main had begun.
 struct AtConstruction {
-  bool light_fence_was_free = detail::light_fence_is_free.load();
+  bool light_fence_was_free = detail::fences_granted.light_is_free();
 } at_construction;
 
 TEST(Fence, TheirKindIsFixedBeforeTheFirstConstructorRuns) {
-  const bool before = detail::light_fence_is_free.load();
+  const bool before = detail::fences_granted.light_is_free();
   EXPECT_EQ(at_construction.light_fence_was_free, before);
   prepare_fences();
-  EXPECT_EQ(detail::light_fence_is_free.load(), before);
+  EXPECT_EQ(detail::fences_granted.light_is_free(), before);
 }
 
 TEST(Fence, InTheChildOfAForkHeavyFencesStillWork) {
@@ -74,7 +74,8 @@ TEST(Fence, WhereMembarrierIsForbiddenLightFencesAreRealAndTwoSidesNeverMissEach
       {
         forbid_membarrier();
         prepare_fences();  // does not allow it again
-        const bool good = !detail::light_fence_is_free && rounds_where_both_missed() == 0;
+        const bool good =
+            !detail::fences_granted.light_is_free() && rounds_where_both_missed() == 0;
         std::_Exit(good ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
