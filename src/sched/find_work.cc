@@ -60,7 +60,8 @@ G* take_stopped_if_due(Runtime& rt, P* p) {
   G* few[Inbox::kPlaces];
   // A P that is idle takes what there is itself.
   bool a_p_is_idle = rt.search.view().idle != 0;
-  std::size_t most = a_p_is_idle ? 2 : Inbox::kPlaces;
+  // Else it leaves room for the network.
+  std::size_t most = a_p_is_idle ? 2 : Inbox::kPlaces * 3 / 4;
   std::size_t count = rt.global.pop_few(rt.ps.count(), {few, most});
   if (count != 0) p->counters.global_batches.increment();
   for (std::size_t i = 0; i < count; ++i) p->inbox.put(few[i]);
