@@ -16,6 +16,7 @@
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/inside.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/procs.h"
@@ -129,6 +130,8 @@ Threads::~Threads() {
 // Outside the runtime, or on a thread that no P waits for.
 bool Threads::make() {
   if (is_full()) return false;
+  AllowedInside why(
+      "only if there is no maker, as no thread could be made for it at the beginning");
   try {
     M* m = reuse_ended();
     if (m == nullptr) m = publish(new_m());  // before it runs: others may look for it
