@@ -145,8 +145,19 @@ bool nobody_can_run(Runtime& rt) {
   return may_be_deadlock(rt);
 }
 
+std::uint64_t all_turns(Runtime& rt) {
+  std::uint64_t turns = 0;
+  for (P* p : rt.ps.all()) turns += p->turns();
+  return turns;
+}
+
+// If nothing ran between the two looks, all that is seen between them holds at one instant. Otherwise a goroutine that was
+// running when the network was asked may wait for it since. Who runs counts a turn first, and is seen under Idle's lock.
 bool is_deadlock(Runtime& rt) {
-  return nobody_can_run(rt) && !has_other_threads(rt) && nobody_can_run(rt);
+  std::uint64_t turns = all_turns(rt);
+  if (!nobody_can_run(rt)) return false;
+  return !rt.network.is_waited_for() && !has_other_threads(rt) && nobody_can_run(rt) &&
+         all_turns(rt) == turns;
 }
 
 // A keeper of the watch goes to work. If the timer is far away sysmon finds somebody else in time, see watch.h.
@@ -268,6 +279,7 @@ G* find_work(M* m) {
     if (rt.world.stopping() && !rt.world.leave(rt, m)) return nullptr;
     G* g = fire_own(rt, m);
     if (g != nullptr) {
+      if (m->p->ticks_to_global == 0) m->p->ticks_to_global = 1;  // the look is still to come
       own_turn(m->p, g);
     } else {
       g = take_at_hand(rt, m);
