@@ -18,8 +18,6 @@ namespace magpie::sched {
 namespace {
 
 constexpr std::uint32_t kGlobalEvery = 61;  // prime: does not fall in step with the program
-// A pair that wakes each other through runnext gives way to the ring after so many turns.
-constexpr std::uint32_t kLongestStreak = 64;
 
 constexpr std::uint64_t kPrefetchAhead = 6;
 
@@ -37,6 +35,8 @@ inline G* own_turn(P* p, G* g) {
 [[gnu::noinline]] G* take_from_global_at_last(Runtime& rt, M* m) {
   P* p = m->p;
   p->ticks_to_global = kGlobalEvery;
+  rt.chaos.muddle(p);
+  rt.chaos.scatter(rt, m);
   G* g = rt.global.pop();
   if (g == nullptr) g = rt.network.poll_if_overdue(rt, m);
   return g == nullptr ? nullptr : own_turn(p, g);
@@ -108,6 +108,7 @@ bool search_on(Runtime& rt, M* m) {
 
 // A searcher has found something: it is none any more, and starts the next.
 void stop_searching(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   m->searching = false;
   rt.search.stop();
   wake_searcher(rt, m);
@@ -168,11 +169,14 @@ void hand_on_watch(Runtime& rt, M* m, std::int64_t next) {
 
 // Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
 bool rest(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   if (!lie_down(rt, m)) return true;
+  rt.chaos.disturb();
   m->watch_owed_ns = kNever;  // [watch] it looks at all timers now
   while (true) {
     rt.search.before_second_look();
     if (work_is_visible(rt) || timer_is_due(rt)) {
+      rt.chaos.disturb();
       if (get_up(rt, m)) return true;
       rt.sysmon.look_soon();  // it was handed a P, or all Ps are held, maybe by loops
       break;
@@ -236,7 +240,7 @@ bool loop_is_wanted(M* m) {
 
 [[gnu::noinline]] static G* next_at_hand_after_all(M* m) {
   Runtime& rt = *runtime;
-  if (loop_is_wanted(m)) return nullptr;
+  if (loop_is_wanted(m) || rt.chaos.one_in(8)) return nullptr;
   for (;;) {
     G* g = take_at_hand(rt, m);
     if (g == nullptr || admit(m, g)) return g;

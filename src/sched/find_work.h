@@ -10,11 +10,16 @@
 // leaves, and switches straight to what it finds.
 #pragma once
 
+#include <cstdint>
+
 #include "sched/m.h"
 
 namespace magpie::sched {
 
 struct Runtime;
+
+// A pair that wakes each other through runnext gives way to the ring after so many turns.
+inline constexpr std::uint32_t kLongestStreak = 64;
 
 // Something can be taken from a queue, as far as can be seen without locks.
 bool work_is_visible(Runtime& rt);

@@ -84,7 +84,7 @@ void Network::ask(Batch& batch, std::int64_t until_ns) {
 }
 
 G* Network::poll_now(Runtime& rt, M* m) {
-  if (!take_role(Role::asks)) return nullptr;
+  if (rt.chaos.one_in(4) || !take_role(Role::asks)) return nullptr;
   Batch batch;
   ask(batch, poll::Poller::kAtOnce);
   asked_ns_.store(base::now_ns(), base::relaxed);
@@ -124,8 +124,10 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
     rt.idle.move_to_end_locked(m);
     m->sleeps_in_poller = true;
   }
+  rt.chaos.disturb();
   Batch batch;
   ask(batch, until_ns);
+  rt.chaos.disturb();
   asked_ns_.store(base::now_ns(), base::relaxed);
   leave_role();
 

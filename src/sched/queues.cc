@@ -38,6 +38,7 @@ void sweep_global(Runtime& rt, M* m) {
 // A ring full of entries that joiners left behind is just swept.
 void spill(Runtime& rt, M* m, G* g) {
   P* p = m->p;
+  rt.chaos.disturb();
   do {
     G* batch[RunQueue::kHalf + 1];
     G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);

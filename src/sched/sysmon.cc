@@ -122,6 +122,7 @@ void Sysmon::watch(Runtime& rt) {
     if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
     if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
     rt.schedtrace.print_if_due(rt, now_ns_);
+    be_chaotic(rt);
     sleep_until_next_look(rt);
   }
 }

@@ -71,6 +71,8 @@ class Sysmon {
   void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
   void look_at_those_without_thread(Runtime& rt);
+  void be_chaotic(Runtime& rt);  // see chaos.h
+  void bother(Runtime& rt, P* p, M* m);
 
   // sysmon only
   std::int64_t now_ns_ = 0;

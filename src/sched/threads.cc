@@ -45,6 +45,7 @@ void* thread_main(void* argument) {
   begin_m(m);
   pthread_setname_np(pthread_self(), "magpie");
   base::ask_for_slices(0);  // it inherited its maker's
+  runtime->chaos.be_born_late();
   if (P* p = runtime->threads.take_wanted(m)) begin_with(*runtime, m, p);
   run_loop(m);
   end_m(m);
