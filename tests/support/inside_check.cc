@@ -140,8 +140,24 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
   *result = memory;
   return 0;
 }
+#else
+// ThreadSanitizer calls no hook for these.
+[[MAGPIE_UNCHECKED]] void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  static constinit Next<void*(std::size_t, std::size_t)> next("aligned_alloc");
+  check("allocation");
+  return next.get()(alignment, size);
+}
+[[MAGPIE_UNCHECKED]] int posix_memalign(void** result, std::size_t alignment,
+                                        std::size_t size) noexcept {
+  static constinit Next<int(void**, std::size_t, std::size_t)> next("posix_memalign");
+  check("allocation");
+  return next.get()(result, alignment, size);
+}
 #endif
 
+// Not with ThreadSanitizer: it leaves out what OpenSSL locks (support/openssl_tsan.h), which it tells by the caller, and would
+// take us for it.
+#if !defined(MAGPIE_TSAN)
 [[MAGPIE_UNCHECKED]] int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static constinit Next<int(pthread_mutex_t*)> next("pthread_mutex_lock");
   check("pthread_mutex_lock");
@@ -157,6 +173,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
   check("pthread_rwlock_wrlock");
   return next.get()(lock);
 }
+#endif
 
 [[MAGPIE_UNCHECKED]] void* dlopen(const char* file, int mode) noexcept {
   static constinit Next<void*(const char*, int)> next("dlopen");

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/sanitizer.h"
 #include "sched/entry.h"
 #include "sched/park.h"
 #include "support/rt_test.h"
@@ -65,6 +66,7 @@ TEST_F(InsideDeathTest, AnExceptionInsideEndsTheProgram) {
                "inside the runtime");
 }
 
+#if !defined(MAGPIE_TSAN)
 TEST_F(InsideDeathTest, AMutexInsideEndsTheProgram) {
   EXPECT_DEATH(run_inside([] {
                  std::mutex mutex;
@@ -72,6 +74,7 @@ TEST_F(InsideDeathTest, AMutexInsideEndsTheProgram) {
                }),
                "magpie: pthread_mutex_lock inside the runtime");
 }
+#endif
 
 TEST_F(InsideDeathTest, StdioInsideEndsTheProgram) {
   EXPECT_DEATH(run_inside([] { std::fflush(stdout); }), "magpie: fflush inside the runtime");
