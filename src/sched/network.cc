@@ -24,7 +24,15 @@ constexpr std::int64_t kLongOverdueNs = 1'000'000;
 
 // Goroutines that became ready, in the order of their events.
 struct Network::Batch {
-  G* ready[2 * kEventsAtOnce];  // a reader and a writer for each event
+  Batch() = default;
+  ~Batch() {
+    if (delivered_by != nullptr) delivered_by->delivering_.fetch_sub(1, base::release);
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  Network* delivered_by = nullptr;  // null: there are no events
+  G* ready[2 * kEventsAtOnce];      // a reader and a writer for each event
   std::size_t count = 0;
 
   void add(void* record) {
@@ -77,6 +85,9 @@ void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
 void Network::ask(Batch& batch, std::int64_t until_ns) {
   epoll_event events[kEventsAtOnce];
   std::size_t count = poller_.wait(events, until_ns);
+  if (count == 0) return;
+  batch.delivered_by = this;
+  delivering_.fetch_add(1, base::relaxed);  // relaxed: set() releases it
   for (std::size_t i = 0; i < count; ++i) {
     if (poll::Slot* slot = slots_.find(poll::Tag::of(events[i].data.u64)))
       deliver(*slot, events[i].events, batch);
@@ -180,9 +191,10 @@ std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
 }
 
 bool Network::is_waited_for() const {
-  return slots_.any([](const poll::Slot& slot) {
+  bool waits = slots_.any([](const poll::Slot& slot) {
     return slot.read.somebody_waits() || slot.write.somebody_waits();
   });
+  return waits || delivering_.load(base::acquire) != 0;
 }
 
 void Network::release_threads() {

@@ -61,7 +61,7 @@ class Network {
   // By sysmon. Returns when to look again, kNever: no need to.
   std::int64_t look_after(Runtime& rt, std::int64_t now_ns);
 
-  // A goroutine, or a thread, waits for a descriptor.
+  // A goroutine, or a thread, waits for a descriptor, or is on its way from there to a queue.
   bool is_waited_for() const;
 
   // The runtime ends, no M is left: plain threads that wait go on, and find that.
@@ -84,7 +84,10 @@ class Network {
   poll::Poller poller_;
   poll::SlotTable slots_;
   base::Atomic<int> attached_{0};  // atomic: added to by release, with in_use(): the poller is open
-  base::Atomic<Role> role_{Role::nobody};   // atomic: taken by acquire, left by release
+  base::Atomic<Role> role_{Role::nobody};  // atomic: taken by acquire, left by release
+  // atomic: batches on their way. Added to before a record is taken out of its slot, which releases; taken from, by release,
+  // when all are in queues or their M has a P. is_waited_for() looks at the slots first, and acquires both.
+  base::Atomic<int> delivering_{0};
   base::Atomic<std::int64_t> asked_ns_{0};  // atomic: relaxed; when somebody asked last
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/let_signals_in.h"
+#include "support/net_test.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
 #include "support/test_length.h"
@@ -161,6 +162,26 @@ TEST(StressChaos, AMixedProgramGivesTheRightResultsWithEverySeed) {
       run(Options{.procs = procs, .time_slice = 2ms}, do_everything);
     }
     if (HasFailure()) return;
+  }
+}
+
+// While an event is on its way from the poller to a queue nobody waits and nobody runs.
+TEST(StressChaos, ThoseWhoWaitForConnectionsAreNotTakenForDeadlocked) {
+  const std::uint64_t first = support::printed_seed();
+  for (int i = 0; i < support::scaled(60); ++i) {
+    WithChaos chaos(first + static_cast<std::uint64_t>(i) + 1);
+    run(Options{.procs = 16}, [] {
+      for (int k = 0; k < 100; ++k) {
+        auto [client, server] = support::tcp_pair();
+        WaitGroup both;
+        both.go([&s = server] {
+          std::byte one[1];
+          EXPECT_EQ(s.read(one), 0u);
+        });
+        both.go([&c = client] { c.shutdown_write(); });
+        both.wait();
+      }
+    });
   }
 }
 
