@@ -55,7 +55,8 @@ class Readiness {
 
   // Hints.
   bool is_ready() const { return word_.load(base::relaxed) == kReady; }
-  bool somebody_waits() const { return word_.load(base::relaxed) > kReady; }
+  // acquire: if set() took the record, what its caller did before is seen
+  bool somebody_waits() const { return word_.load(base::acquire) > kReady; }
 
   // A new owner; nobody else uses it yet, but for late events.
   void reset() { word_.store(kEmpty, base::relaxed); }

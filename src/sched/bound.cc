@@ -40,6 +40,7 @@ bool get_in_place(Runtime& rt, M* m) {
 }  // namespace
 
 void let_go(Runtime& rt, P* p) {
+  rt.chaos.disturb();
   p->end_hold(base::now_ns());
   bool queued = !p->is_empty();
   {
@@ -73,7 +74,9 @@ void wake_successor(Runtime& rt, M* m, int cpu) {
 
 void begin_with(Runtime& rt, M* m, P* p) {
   m->p = p;
+  rt.chaos.disturb();
   p->begin_hold(m, base::now_ns());
+  rt.chaos.muddle(p);
   rt.pins.bind(m);
   rt.sysmon.wake_if_asleep();
 }
@@ -128,6 +131,7 @@ bool wait_in_place(Runtime& rt, M* m, Line line) {
   } else {
     rt.global.push_urgent(g);
   }
+  rt.chaos.disturb();
   is_back(rt, m);
   wake_successor(rt, m, this_cpu());
   wake_searcher(rt, nullptr);
@@ -190,6 +194,7 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
     put_last(rt, m, g);
   }
   pay_watch(rt, m);
+  rt.chaos.disturb();
   let_go(rt, std::exchange(m->p, nullptr));
   if (sleep_in_place(rt, m) != Goes::with_p) leave_for_good(m);
   g->state.store(GState::running, base::relaxed);

@@ -12,7 +12,15 @@ namespace {
 [[noreturn]] void refuse(std::string_view item) {
   throw std::invalid_argument(
       "magpie: MAGPIE_DEBUG: \"" + std::string(item) +
-      "\" is not understood; it knows schedtrace=MILLISECONDS, scheddetail=0|1, preempt=on|off");
+      "\" is not understood; it knows schedtrace=MILLISECONDS, scheddetail=0|1, preempt=on|off, "
+      "chaos=SEED (a number; 0: off)");
+}
+
+// False: it is no number, or more follows.
+template <class Number>
+bool read_number(std::string_view text, Number& number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 void read_item(DebugOptions& options, std::string_view item) {
@@ -21,11 +29,11 @@ void read_item(DebugOptions& options, std::string_view item) {
   std::string_view key = item.substr(0, equals), value = item.substr(equals + 1);
   if (key == "schedtrace") {
     std::int64_t ms = 0;
-    auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ms);
     constexpr std::int64_t kMostMs = 1'000'000'000;
-    if (error != std::errc() || end != value.data() + value.size() || ms < 0 || ms > kMostMs)
-      refuse(item);
+    if (!read_number(value, ms) || ms < 0 || ms > kMostMs) refuse(item);
     options.schedtrace_ns = ms * 1'000'000;
+  } else if (key == "chaos") {
+    if (!read_number(value, options.chaos_seed)) refuse(item);
   } else if (key == "scheddetail" && (value == "0" || value == "1")) {
     options.scheddetail = value == "1";
   } else if (key == "preempt" && (value == "on" || value == "off")) {

@@ -1,4 +1,4 @@
-// debug_options.h: what the environment asks of the runtime: MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off
+// debug_options.h: what the environment asks of the runtime: MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off,chaos=1
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@ struct DebugOptions {
   std::int64_t schedtrace_ns = 0;  // time between two lines; 0: none
   bool scheddetail = false;        // a line per P, M and G too
   bool preempt = true;
+  std::uint64_t chaos_seed = 0;  // see chaos.h; 0: none
 
   // Throws std::invalid_argument for what it does not understand.
   static DebugOptions from_environment();

@@ -15,17 +15,32 @@ bool queue_up(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)  // else its body is over
     g->state.store(GState::runnable, base::relaxed);
   rt.global.push_urgent(g);
+  rt.chaos.disturb();
   is_back(rt, m);
   wake_searcher(rt, nullptr);
   rt.sysmon.look_soon();
   return true;
 }
 
+// The same of one that has a P, for no reason but chaos.
+bool give_way(M* m, G* g, void*) {
+  Runtime& rt = *runtime;
+  if (g->state.load(base::relaxed) == GState::running)
+    g->state.store(GState::runnable, base::relaxed);
+  rt.global.push({&g, 1});
+  wake_searcher(rt, m);
+  return true;
+}
+
 }  // namespace
 
 M* come_in_slowly(M* m) {
-  if (m->grip.keep()) return m;
   Runtime& rt = *runtime;
+  rt.chaos.disturb();
+  if (m->grip.keep()) {
+    bool stays = m->current->bound || !rt.options.preempt || !rt.chaos.one_in(2);
+    return stays ? m : leave_goroutine(m, m->current, nullptr, give_way, nullptr);
+  }
   wake_successor(rt, m, this_cpu());
   m->p = nullptr;
   if (m->current->bound) {

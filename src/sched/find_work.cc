@@ -55,6 +55,8 @@ G* take_stopped_if_due(Runtime& rt, P* p) {
   P* p = m->p;
   if (G* g = p->inbox.take()) return own_turn_of_inbox(rt, p, g);
   p->ticks_to_look = kLookEvery;
+  rt.chaos.muddle(p);
+  rt.chaos.scatter(rt, m);
   p->counters.looks.increment();
   if (G* g = take_stopped_if_due(rt, p)) return own_turn(p, g);
   G* few[Inbox::kPlaces];
@@ -154,6 +156,7 @@ bool search_on(Runtime& rt, M* m) {
 
 // A searcher has found something: it is none any more, and starts the next.
 void stop_searching(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   m->searching = false;
   rt.search.stop();
   wake_searcher(rt, m);
@@ -191,8 +194,13 @@ bool nobody_can_run(Runtime& rt) {
   return may_be_deadlock(rt);
 }
 
+// If nothing ran between the two looks, all that is seen between them holds at one instant. Otherwise a goroutine that was
+// running when the network was asked may wait for it since. Who runs counts a turn first, and is seen under Idle's lock.
 bool is_deadlock(Runtime& rt) {
-  return nobody_can_run(rt) && !has_other_threads(rt) && nobody_can_run(rt);
+  std::uint64_t turns = all_turns(rt);
+  if (!nobody_can_run(rt)) return false;
+  return !rt.network.is_waited_for() && !has_other_threads(rt) && nobody_can_run(rt) &&
+         all_turns(rt) == turns;
 }
 
 // A keeper of the watch goes to work. If the timer is far away sysmon finds somebody else in time, see watch.h.
@@ -203,11 +211,14 @@ void hand_on_watch(Runtime& rt, M* m, std::int64_t next) {
 
 // Gives the P up and sleeps. True: the M has a P again, not necessarily after sleeping; false: the runtime ends.
 bool rest(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   if (!lie_down(rt, m)) return true;
+  rt.chaos.disturb();
   m->watch_owed_ns = kNever;  // [watch] it looks at all timers now
   while (true) {
     rt.search.before_second_look();
     if (work_is_visible(rt) || timer_is_due(rt)) {
+      rt.chaos.disturb();
       if (get_up(rt, m)) return true;
       rt.sysmon.look_soon();  // it was handed a P, or all Ps are held, maybe by loops
       break;
@@ -248,6 +259,12 @@ G* search(Runtime& rt, M* m) {
 
 }  // namespace
 
+std::uint64_t all_turns(Runtime& rt) {
+  std::uint64_t turns = 0;
+  for (P* p : rt.ps.all()) turns += p->turns();
+  return turns;
+}
+
 bool work_is_visible(Runtime& rt) {
   if (!rt.global.empty()) return true;
   for (P* p : rt.ps.in_use()) {
@@ -271,7 +288,7 @@ bool loop_is_wanted(M* m) {
 
 [[gnu::noinline]] static G* next_at_hand_after_all(M* m) {
   Runtime& rt = *runtime;
-  if (loop_is_wanted(m)) return nullptr;
+  if (loop_is_wanted(m) || rt.chaos.one_in(8)) return nullptr;
   for (;;) {
     G* g = take_at_hand(rt, m);
     if (g == nullptr || admit(m, g)) return g;

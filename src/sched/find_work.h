@@ -16,11 +16,16 @@
 // straight to what it finds. Why nobody waits for ever: docs/fairness.md.
 #pragma once
 
+#include <cstdint>
+
 #include "sched/m.h"
 
 namespace magpie::sched {
 
 struct Runtime;
+
+// Turns of all Ps so far: while this stands still, nothing new has run.
+std::uint64_t all_turns(Runtime& rt);
 
 // Something can be taken from a queue, as far as can be seen without locks.
 bool work_is_visible(Runtime& rt);

@@ -21,7 +21,9 @@ std::size_t GPool::take(std::span<G*> out) {
     std::copy_n(free_.data() + free_count_, count, out.begin());
     return count;
   }
-  if (slab_count_ == 0 || last_slab().carved == last_slab().capacity) add_slab_locked();
+  if (slab_count_ == 0 || last_slab().carved == last_slab().capacity) {
+    if (!add_slab_locked()) return 0;
+  }
   Slab& slab = last_slab();
   count = std::min(out.size(), slab.capacity - slab.carved);
   slab.carved += count;
@@ -37,7 +39,7 @@ void GPool::give(std::span<G* const> records) {
 }
 
 // Asks the kernel for memory under the lock, rarely: two threads that both found the pool empty should not map twice.
-void GPool::add_slab_locked() {
+bool GPool::add_slab_locked() {
   std::size_t bytes = slab_count_ == 0 ? kFirstSlabBytes
                                        : std::min(last_slab().mapped_bytes * 4, kLargestSlabBytes);
   std::size_t room = GlobalQueue::bytes_of_room(bytes / sizeof(G));
@@ -45,15 +47,16 @@ void GPool::add_slab_locked() {
   bool has_room =
       (slabs_.capacity() > slab_count_ || slabs_.grow_to(2 * slab_count_ + kFirstSlabs)) &&
       (free_.capacity() >= records_ + capacity || free_.grow_to(2 * (records_ + capacity)));
-  if (!has_room) throw std::bad_alloc();
+  if (!has_room) return false;
   void* mapping = base::os().map(nullptr, bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  if (mapping == MAP_FAILED) return false;
   if (bytes >= 2 * kHugePage) madvise(mapping, bytes, MADV_HUGEPAGE);
   auto* memory = static_cast<std::byte*>(mapping);
   slabs_[slab_count_++] = Slab{mapping, bytes, reinterpret_cast<G*>(memory), capacity, 0};
   records_ += capacity;
   queue_.add_room(memory + capacity * sizeof(G), room);
+  return true;
 }
 
 void GCache::give_oldest(GPool& pool, std::size_t count) {

@@ -27,8 +27,8 @@ class GPool {
   GPool(const GPool&) = delete;
   GPool& operator=(const GPool&) = delete;
 
-  // Fills part of `out`, at least one record; returns how many. Throws std::bad_alloc.
-  std::size_t take(std::span<G*> out);
+  // Fills part of `out`, at least one record; returns how many. 0: there is no memory.
+  [[nodiscard]] std::size_t take(std::span<G*> out);
   void give(std::span<G* const> records);
 
   // Calls f(g) for every record ever carved, free ones too. Records may change meanwhile.
@@ -57,7 +57,7 @@ class GPool {
     std::size_t carved;
   };
 
-  void add_slab_locked();
+  [[nodiscard]] bool add_slab_locked();
   Slab& last_slab() { return slabs_[slab_count_ - 1]; }
 
   GlobalQueue& queue_;
@@ -73,10 +73,10 @@ class GPool {
 // The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.
 class GCache {
  public:
-  // Throws std::bad_alloc.
+  // Null: there is no memory.
   G* take(GPool& pool) {
     if (is_empty()) count_ = pool.take({free_.data(), kBatch});
-    return take_at_hand();
+    return is_empty() ? nullptr : take_at_hand();
   }
   void give(GPool& pool, G* g) {
     if (is_full()) give_oldest(pool, kMost / 2);

@@ -84,7 +84,8 @@ struct M {
   // The turns of its P when it went on after it had been stopped: while they stand still the goroutine computes on.
   // The thread writes, sysmon reads.
   base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
-  base::Atomic<bool> signalled{false};  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
+  base::Atomic<bool> signalled{
+      false};  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
 
   // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the
   // CPU that becomes free; by sysmon

@@ -26,7 +26,15 @@ constexpr std::int64_t kLongOverdueNs = 1'000'000;
 
 // Goroutines that became ready, in the order of their events.
 struct Network::Batch {
-  G* ready[2 * kEventsAtOnce];  // a reader and a writer for each event
+  Batch() = default;
+  ~Batch() {
+    if (delivered_by != nullptr) delivered_by->delivering_.fetch_sub(1, base::release);
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  Network* delivered_by = nullptr;  // null: there are no events
+  G* ready[2 * kEventsAtOnce];      // a reader and a writer for each event
   std::size_t count = 0;
 
   void add(void* record) {
@@ -75,6 +83,9 @@ void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
 void Network::ask(Batch& batch, std::int64_t until_ns, std::size_t most_events) {
   epoll_event events[kEventsAtOnce];
   std::size_t count = poller_.wait(std::span(events).first(most_events), until_ns);
+  if (count == 0) return;
+  batch.delivered_by = this;
+  delivering_.fetch_add(1, base::relaxed);  // relaxed: set() releases it
   for (std::size_t i = 0; i < count; ++i) {
     if (poll::Slot* slot = slots_.find(poll::Tag::of(events[i].data.u64)))
       deliver(*slot, events[i].events, batch);
@@ -83,7 +94,7 @@ void Network::ask(Batch& batch, std::int64_t until_ns, std::size_t most_events) 
 
 // For m, which holds a P. False: somebody else asks, or nobody became ready.
 bool Network::ask_at_once(Batch& batch, M* m, std::size_t most_events) {
-  if (!role_.try_take(Role::asks)) return false;
+  if (runtime->chaos.one_in(4) || !role_.try_take(Role::asks)) return false;
   ask(batch, poll::Poller::kAtOnce, most_events);
   asked_ns_.store(base::now_ns(), base::relaxed);
   role_.leave();
@@ -128,8 +139,10 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
     rt.idle.move_to_end_locked(m);
     m->sleeps_in_poller = true;
   }
+  rt.chaos.disturb();
   Batch batch;
   ask(batch, until_ns, kEventsAtOnce);
+  rt.chaos.disturb();
   asked_ns_.store(base::now_ns(), base::relaxed);
   role_.leave();
 
@@ -182,9 +195,10 @@ std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
 }
 
 bool Network::is_waited_for() const {
-  return slots_.any([](const poll::Slot& slot) {
+  bool waits = slots_.any([](const poll::Slot& slot) {
     return slot.read.somebody_waits() || slot.write.somebody_waits();
   });
+  return waits || delivering_.load(base::acquire) != 0;
 }
 
 void Network::release_threads() {

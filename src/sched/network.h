@@ -60,7 +60,7 @@ class Network {
   // By sysmon. Returns when to look again, kNever: no need to.
   std::int64_t look_after(Runtime& rt, std::int64_t now_ns);
 
-  // A goroutine, or a thread, waits for a descriptor.
+  // A goroutine, or a thread, waits for a descriptor, or is on its way from there to a queue.
   bool is_waited_for() const;
 
   // The runtime ends, no M is left: plain threads that wait go on, and find that.
@@ -83,7 +83,10 @@ class Network {
   // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use():
   // the poller is open
   base::Atomic<int> attached_{0};
-  PollRole role_;                           // [poll-role]
+  PollRole role_;  // [poll-role]
+  // atomic, a count: batches on their way. Added to before a record is taken out of its slot, which releases; taken from, by
+  // release, when all are in queues or their M has a P. is_waited_for() looks at the slots first, and acquires both.
+  base::Atomic<int> delivering_{0};
   base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when somebody asked last
 };
 

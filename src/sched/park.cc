@@ -34,6 +34,7 @@ namespace {
   if (Outsider leave; leave) {
     g->move(GState::waiting, GState::runnable);
     runtime->global.push_urgent(g);
+    runtime->chaos.disturb();
     wake_searcher(*runtime, nullptr);
     if (runtime->search.view().idle == 0) runtime->sysmon.look_soon();
   }
@@ -69,6 +70,7 @@ void yield_to(M* m, G* next) {
 
 // Nobody is at hand.
 [[gnu::noinline]] void yield_further(M* m) {
+  runtime->chaos.disturb();
   G* next = nullptr;
   if (!loop_is_wanted(m)) {
     do {

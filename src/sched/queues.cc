@@ -40,6 +40,7 @@ void sweep_global(Runtime& rt, M* m) {
 // front: each has stood in that line before.
 void spill(Runtime& rt, M* m, G* g) {
   P* p = m->p;
+  rt.chaos.disturb();
   do {
     G* batch[RunQueue::kHalf + 1];
     G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);

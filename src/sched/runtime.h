@@ -6,6 +6,7 @@
 #include <magpie/runtime.h>
 
 #include "base/atomic.h"
+#include "sched/chaos.h"
 #include "sched/g_pool.h"
 #include "sched/global_queue.h"
 #include "sched/idle.h"
@@ -56,6 +57,7 @@ struct Runtime {
   WithoutP without_p;
   Preemption preemption;
   Schedtrace schedtrace;
+  Chaos chaos{DebugOptions::from_environment().chaos_seed};
 
   LongCalls long_calls;
 

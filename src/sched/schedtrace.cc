@@ -21,6 +21,15 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  void flush() {
+    for (std::size_t done = 0; done < length_;) {
+      ssize_t written = write(STDERR_FILENO, text_ + done, length_ - done);
+      if (written <= 0) break;  // nobody reads
+      done += static_cast<std::size_t>(written);
+    }
+    length_ = 0;
+  }
+
   [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
     if (length_ > sizeof text_ - kLongest) flush();
     va_list arguments;
@@ -32,15 +41,6 @@ class Writer {
 
  private:
   static constexpr std::size_t kLongest = 256;  // of one add()
-
-  void flush() {
-    for (std::size_t done = 0; done < length_;) {
-      ssize_t written = write(STDERR_FILENO, text_ + done, length_ - done);
-      if (written <= 0) break;  // nobody reads
-      done += static_cast<std::size_t>(written);
-    }
-    length_ = 0;
-  }
 
   char text_[8192];
   std::size_t length_ = 0;
@@ -191,7 +191,51 @@ void print_g(Runtime& rt, const G& g, Writer& out) {
           m.text, g.bound ? m.text : "nil");
 }
 
+// What only matters when something is stuck.
+void print_where_m_waits(const M* m, Writer& out) {
+  M* successor = m->successor.load(base::relaxed);
+  out.add("      inside=%s asleep=%s in_poller=%s in_place=%s handed=%s successor=%s over=%s\n",
+          yes_no(m->grip.is_inside()), yes_no(m->listed), yes_no(m->sleeps_in_poller),
+          yes_no(m->waits_in_place),
+          OrNil(m->handed != nullptr, m->handed != nullptr ? Number(m->handed->index) : 0).text,
+          OrNil(successor != nullptr,
+                successor != nullptr ? Number(successor->tid.load(base::relaxed)) : 0)
+              .text,
+          yes_no(m->is_over || m->has_ended));
+}
+
 }  // namespace
+
+extern "C" void magpie_print_state() {
+  Writer out;
+  if (runtime == nullptr) return out.add("magpie: no runtime runs\n");
+  Runtime& rt = *runtime;
+  Search::View view = rt.search.view();
+  out.add(
+      "magpie: procs=%u idle=%u searching=%u world=%s waits_for=%u threads=%d asleep=%d "
+      "wanted=%s preempted=%d runqueue=%zu urgent=%zu held=%zu",
+      rt.ps.count(), view.idle, view.searching,
+      rt.world.ending()     ? "ends"
+      : rt.world.stopping() ? "stops"
+                            : "goes on",
+      rt.world.still_held(), rt.threads.count(), rt.idle.sleeping_threads(),
+      yes_no(rt.threads.has_wanted()), rt.preempted.load(base::relaxed), rt.global.size(),
+      rt.global.urgent(), rt.global.held());
+  print_counters(rt, out);
+  out.add("\n");
+  for (P* p : rt.ps.in_use()) print_p(rt, *p, out);
+  rt.threads.for_each([&](M* m) {
+    print_m(rt, m, out);
+    print_where_m_waits(m, out);
+  });
+  out.flush();  // what follows needs a lock that may be held
+  constexpr int kMost = 1'000;
+  int printed = 0;
+  rt.records.for_each([&](G* g) {
+    if (g->state.load(base::relaxed) != GState::free && ++printed <= kMost) print_g(rt, *g, out);
+  });
+  if (printed > kMost) out.add("  and %d more\n", printed - kMost);
+}
 
 void Schedtrace::print_if_due(Runtime& rt, std::int64_t now_ns) {
   if (every_ns_ == 0 || now_ns < next_ns_) return;

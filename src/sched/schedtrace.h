@@ -28,4 +28,8 @@ class Schedtrace {
   std::int64_t next_ns_ = 0;
 };
 
+// For a debugger: prints the state of the runtime, of every P and M and of a thousand Gs to stderr, without locks but that of
+// the records: (gdb) call (void)magpie_print_state()
+extern "C" void magpie_print_state();
+
 }  // namespace magpie::sched

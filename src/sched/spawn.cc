@@ -38,9 +38,11 @@ inline G* numbered(M* m, G* g) {
   return g;
 }
 
+// Null: there is no memory.
 G* new_goroutine(Runtime& rt, M* m) {
   P* p = m->p;
   G* g = p->records.take(rt.records);
+  if (g == nullptr) return nullptr;
   if (p->next_id == p->ids_end) {
     p->next_id = rt.next_ids.fetch_add(kIdsPerBlock, base::relaxed);
     p->ids_end = p->next_id + kIdsPerBlock;
@@ -52,7 +54,7 @@ G* new_goroutine(Runtime& rt, M* m) {
 
 G* new_goroutine_outside(Runtime& rt) {
   G* g;
-  rt.records.take({&g, 1});
+  if (rt.records.take({&g, 1}) == 0) throw std::bad_alloc();
   g->id = rt.next_ids.fetch_add(1, base::relaxed);
   g->creator = 0;
   return g;
@@ -85,10 +87,16 @@ using namespace sched;
 
 namespace {
 
+// Throwing allocates, so a goroutine leaves first.
 [[gnu::noinline]] Task* make_task_slowly() {
-  Entry entry;
-  M* m = entry.m();
-  return task_of(m == nullptr ? enter_and_make() : new_goroutine(*runtime, m));
+  G* g;
+  {
+    Entry entry;
+    M* m = entry.m();
+    g = m == nullptr ? enter_and_make() : new_goroutine(*runtime, m);
+  }
+  if (g == nullptr) throw std::bad_alloc();
+  return task_of(g);
 }
 
 [[gnu::noinline]] void start_task_the_long_way(G* g, TaskBody body) {

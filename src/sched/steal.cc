@@ -63,7 +63,8 @@ G* steal_runnext(P* victim) {
 G* steal(Runtime& rt, M* m) {
   P* p = m->p;
   std::span<P* const> ps = rt.ps.in_use();
-  bool was_patient = false;
+  bool was_patient = rt.chaos.one_in(2);
+  if (rt.chaos.one_in(4)) return nullptr;
   for (int round = 0; round < kRounds; ++round) {
     for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
          !order.done();) {

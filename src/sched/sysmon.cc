@@ -13,6 +13,7 @@
 #include "base/other_thread.h"
 #include "sched/bound.h"
 #include "sched/find_work.h"
+#include "sched/free_cpu.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
 #include "sched/queues.h"
@@ -55,12 +56,6 @@ constexpr std::int64_t kPatienceAtTheEndNs = 2'000 * kMillisecond;
 // A record is always a G, if not always the same; a wrong guess costs one early preemption.
 bool is_woken(const G* g) {
   return g != nullptr && g->state.load(base::relaxed) == GState::runnable;
-}
-
-std::uint64_t all_turns(Runtime& rt) {
-  std::uint64_t turns = 0;
-  for (P* p : rt.ps.in_use()) turns += p->turns();
-  return turns;
 }
 
 // CPU time that the threads which hold Ps have used.
@@ -135,6 +130,7 @@ void Sysmon::look_around(Runtime& rt) {
   if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
   if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
   rt.schedtrace.print_if_due(rt, now_ns_);
+  be_chaotic(rt);
 }
 
 void Sysmon::sleep_until_next_look(Runtime& rt) {
@@ -181,7 +177,8 @@ void Sysmon::wait_for_the_end(Runtime& rt) {
     rt.threads.for_each([](M* m) {
       if (m->current == nullptr) return;
       base::warn(
-          "main has returned; run() waits for a goroutine on thread %d that runs without calling the "
+          "main has returned; run() waits for a goroutine on thread %d that runs without calling "
+          "the "
           "runtime, is in blocking(), or waits for what is none of Magpie's, such as a std::mutex; "
           "one that a dropped goroutine holds is never unlocked",
           static_cast<int>(m->tid.load(base::relaxed)));
@@ -348,6 +345,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   }
 
   // The P is ours. Whoever gets it may block at once.
+  wake_successor(rt, m, kAnyCpu);  // of an earlier P: there is room for one
   something_happened_ = true;
   look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
   std::int64_t used = base::cpu_ns_of(m->tid.load(base::relaxed)) - p->seen.turn.cpu_ns;

@@ -98,6 +98,8 @@ class Sysmon {
   bool computes_on(P* p, M* m);
   void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
+  void be_chaotic(Runtime& rt);  // see chaos.h
+  void bother(Runtime& rt, P* p, M* m);
 
   // sysmon only
   std::int64_t now_ns_ = 0;

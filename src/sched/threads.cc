@@ -17,6 +17,7 @@
 #include "base/os.h"
 #include "sched/bound.h"
 #include "sched/current.h"
+#include "sched/inside.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/procs.h"
@@ -47,6 +48,7 @@ void* thread_main(void* argument) {
   begin_m(m);
   pthread_setname_np(pthread_self(), "magpie");
   base::ask_for_slices(0);  // it inherited its maker's
+  runtime->chaos.be_born_late();
   if (P* p = runtime->threads.take_wanted(m)) begin_with(*runtime, m, p);
   run_loop(m);
   end_m(m);
@@ -134,6 +136,8 @@ Threads::~Threads() {
 // Outside the runtime, or on a thread that no P waits for.
 bool Threads::make() {
   if (is_full()) return false;
+  AllowedInside why(
+      "only if there is no maker, as no thread could be made for it at the beginning");
   try {
     M* m = reuse_ended();
     if (m == nullptr) m = publish(new_m());  // before it runs: others may look for it

@@ -83,6 +83,7 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
   Timer* due[kTimersAtOnce];
   std::size_t count = timers.take_due(now_ns, due);
   if (count == 0) return nullptr;
+  rt.chaos.disturb();
   // Each goroutine's record and stack is memory that nobody touched since it fell asleep: fetch all of it at once.
   G* woken[kTimersAtOnce];
   std::size_t woken_count = 0;

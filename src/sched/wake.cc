@@ -16,6 +16,7 @@ constexpr std::int64_t kSurplusSleepNs = 2'000'000'000;
 }
 
 void start_searcher(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   P* p;
   {
     std::lock_guard hold(rt.idle.lock());
@@ -36,6 +37,7 @@ void start_searcher(Runtime& rt, M* m) {
 }
 
 void start_thread_for(Runtime& rt, P* p, Searching searching) {
+  rt.chaos.disturb();
   M* m;
   {
     std::lock_guard hold(rt.idle.lock());
@@ -52,6 +54,7 @@ void start_thread_for(Runtime& rt, P* p, Searching searching) {
 }
 
 void wake(Runtime& rt, M* m) {
+  rt.chaos.disturb();
   bool polls = m->sleeps_in_poller;
   m->wake_up.set();
   if (polls) rt.network.interrupt();

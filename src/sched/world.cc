@@ -21,6 +21,7 @@ void World::stop(Runtime& rt, M* self) {
   still_held_ = held - (self != nullptr ? 1 : 0);
   bool must_wait = still_held_ != 0;
   hold.unlock();
+  rt.chaos.disturb();
   if (!must_wait) return;
   rt.sysmon.hurry();  // it takes the Ps of those who do not come
   stopped_.wait();
@@ -78,6 +79,7 @@ void World::start(Runtime& rt, M* self) {
     with_work = p->next_idle;
     start_thread_for(rt, p, Searching::no);
   }
+  rt.chaos.disturb();
   // The global queue may hold what was moved there; one searcher starts the chain.
   wake_searcher(rt, self);
   rt.sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that it relied on may be gone

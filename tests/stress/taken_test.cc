@@ -30,7 +30,7 @@ void keep_coming_back(int procs, std::chrono::milliseconds how_long) {
     WaitGroup group;
     for (int i = 0; i < 6; ++i) {
       group.go([&, i] {
-        for (int k = 0; std::chrono::steady_clock::now() < end; ++k) {
+        for (int k = 0; k == 0 || std::chrono::steady_clock::now() < end; ++k) {
           compute_for(std::chrono::microseconds(500 + (k * 37 + i * 101) % 600));
           if (k % 3 == 0) blocking([] { usleep(20); });
           yield();

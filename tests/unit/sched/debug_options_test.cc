@@ -24,6 +24,7 @@ TEST(DebugOptions, NothingIsTheDefault) {
   EXPECT_EQ(options.schedtrace_ns, 0);
   EXPECT_FALSE(options.scheddetail);
   EXPECT_TRUE(options.preempt);
+  EXPECT_EQ(options.chaos_seed, 0u);
 }
 
 TEST(DebugOptions, SeveralAreSeparatedByCommas) {
@@ -33,10 +34,17 @@ TEST(DebugOptions, SeveralAreSeparatedByCommas) {
   EXPECT_FALSE(options.preempt);
 }
 
+TEST(DebugOptions, ChaosHasASeed) {
+  EXPECT_EQ(read("chaos=42").chaos_seed, 42u);
+  EXPECT_EQ(read("chaos=18446744073709551615,preempt=off").chaos_seed, 18446744073709551615u);
+  EXPECT_EQ(read("chaos=0").chaos_seed, 0u);
+}
+
 TEST(DebugOptions, WhatIsNotUnderstoodIsNamed) {
   for (const char* text :
        {"schedtrace", "schedtrace=", "schedtrace=x", "schedtrace=-1", "schedtrace=1s",
-        "scheddetail=2", "preempt=maybe", "speed=11", "schedtrace=1,,"}) {
+        "scheddetail=2", "preempt=maybe", "speed=11", "schedtrace=1,,", "chaos",
+        "chaos=", "chaos=on", "chaos=-1", "chaos=1x", "chaos=18446744073709551616"}) {
     EXPECT_THROW(read(text), std::invalid_argument) << text;
   }
   try {

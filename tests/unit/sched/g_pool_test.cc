@@ -69,7 +69,7 @@ TEST(GPool, WithoutMemoryTakingThrowsAndWorksAgainLater) {
   decltype(base::Os::map)::Function* const real_map = base::os().map;
   base::os().map = [](void*, std::size_t, int, int, int, off_t) -> void* { return MAP_FAILED; };
   G* g = nullptr;
-  EXPECT_THROW(pool.take({&g, 1}), std::bad_alloc);
+  EXPECT_EQ(pool.take({&g, 1}), 0u);
   base::os().map = real_map;
   EXPECT_EQ(pool.take({&g, 1}), 1u);
 }

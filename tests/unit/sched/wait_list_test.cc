@@ -17,6 +17,7 @@ void scribble(WaitRecord& record) { std::memset(static_cast<void*>(&record), 0xA
 
 std::vector<WaitRecord*> drain(WaitList& list) {
   std::vector<WaitRecord*> all;
+  all.reserve(100);  // not inside the runtime
   Presence presence;
   while (WaitRecord* record = list.first(presence)) {
     all.push_back(record);
