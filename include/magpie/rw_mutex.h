@@ -79,7 +79,7 @@ class RWMutex {
   std::atomic<std::uint64_t> word_{0};  // atomic [rw-mutex]
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   std::uint32_t counts_[4] = {};
-  std::atomic<std::uint64_t> woken_{0};
+  std::atomic<std::uint64_t> woken_{0};  // atomic, written under lock_
   detail::TransitStorage given_;
   detail::WaitStorage readers_;
   detail::WaitStorage writers_;

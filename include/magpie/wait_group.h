@@ -92,7 +92,8 @@ class WaitGroup {
   std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
   std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;
-  std::atomic<std::uint64_t> run_{0};  // the last in which a goroutine was started; 0: none
+  // atomic, a hint: the last run() in which a goroutine was started; 0: none
+  std::atomic<std::uint64_t> run_{0};
 };
 
 }  // namespace magpie

@@ -47,7 +47,7 @@ class Inbox {
   const base::Atomic<G*>& place(std::uint32_t at) const { return places_[at % kPlaces]; }
 
   base::Relaxed<std::uint32_t> first_ = 0, end_ = 0;  // [first_, end_) are in it; the holder writes
-  base::Atomic<G*> places_[kPlaces]{};                // atomic: relaxed, the holder writes
+  base::Atomic<G*> places_[kPlaces]{};                // atomic, a hint: the holder writes
 };
 
 }  // namespace magpie::sched

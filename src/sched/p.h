@@ -104,7 +104,7 @@ struct alignas(base::kCacheLine) P {
     chain_is_over.store(true, base::relaxed);  // relaxed, both: a wish
     turns_to_clock = 0;
   }
-  base::Atomic<bool> chain_is_over{false};  // atomic: relaxed, a wish of sysmon's
+  base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a wish of sysmon's
 
   // Anyone: goroutines that only the holder can take wait here. The holder: nothing waits here.
   bool has_out_of_sight() const { return queue.has_claimed() || !inbox.is_empty(); }

@@ -12,7 +12,7 @@ namespace {
 base::Lock lock;
 ToldOfRunEnd* first = nullptr;  // guarded by lock
 
-base::Atomic<std::uint64_t> last_over{0};  // atomic: run() writes, anyone reads
+base::Atomic<std::uint64_t> last_over{0};  // atomic, published: run() writes, anyone reads
 
 }  // namespace
 

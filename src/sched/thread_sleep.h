@@ -56,7 +56,7 @@ class ThreadSleep {
       base::futex_wake(word_, 1);
   }
 
-  std::atomic<std::uint32_t> word_{0};
+  std::atomic<std::uint32_t> word_{0};  // atomic [event]: the same with two reasons to wake
 };
 
 }  // namespace magpie::sched

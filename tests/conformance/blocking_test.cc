@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -290,6 +293,43 @@ TEST(Blocking, ThreadsThatNobodyNeedsEndAfterAWhile) {
       group.go([&] { blocking([&] { gate.block_until_written(); }); });
     for (int i = 0; i < kMany; ++i) group.go([&] { gate.write_one(); });
     group.wait();
+  });
+}
+
+// Their goroutines compute for less than it takes to be found to compute, and then sleep; loops want their Ps all the time.
+TEST(Blocking, UndeclaredCallsAreNotInterrupted) {
+  run(Options{.procs = 2}, [] {
+    std::atomic<bool> stop{false};
+    std::atomic<int> calls{0}, interrupted{0};
+    auto compute = [](std::chrono::microseconds time) {
+      const auto until = std::chrono::steady_clock::now() + time;
+      while (std::chrono::steady_clock::now() < until) support::let_signals_in();
+    };
+    WaitGroup all;
+    for (int i = 0; i < 6; ++i) {
+      all.go([&, i] {
+        while (!stop) {
+          compute(std::chrono::microseconds(400 + 100 * i));
+          if (poll(nullptr, 0, 2) < 0 && errno == EINTR) ++interrupted;
+          ++calls;
+        }
+      });
+    }
+    for (int i = 0; i < 3; ++i) {
+      all.go([&] {
+        while (!stop) {
+          compute(3ms);
+          yield();
+        }
+      });
+    }
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      return calls.load() > 500;
+    }));
+    stop = true;
+    all.wait();
+    EXPECT_EQ(interrupted.load(), 0);
   });
 }
 

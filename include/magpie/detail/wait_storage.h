@@ -13,7 +13,7 @@ struct WaitStorage {
 
 // What happens in it: src/sync/in_transit.h.
 struct TransitStorage {
-  std::atomic<std::uint64_t> amount{0};
+  std::atomic<std::uint64_t> amount{0};  // atomic, written under the owner's lock
   std::uint64_t generation = 0;
 };
 
