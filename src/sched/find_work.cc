@@ -53,6 +53,12 @@ G* take_stopped_if_due(Runtime& rt, P* p) {
 // from the network.
 [[gnu::noinline]] G* look_around(Runtime& rt, M* m) {
   P* p = m->p;
+  // However often it is asked for: the ring has a turn in between.
+  bool is_turn_of_ring = p->inbox_tick == p->counters.ticks.read() && p->queue.has_in_ring();
+  if (is_turn_of_ring) {
+    p->ticks_to_look = 1;
+    return nullptr;
+  }
   if (G* g = p->inbox.take()) return own_turn_of_inbox(rt, p, g);
   p->ticks_to_look = kLookEvery;
   rt.chaos.muddle(p);

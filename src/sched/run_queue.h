@@ -84,6 +84,9 @@ class RunQueue {
   // Anyone. The owner has claimed goroutines, which nobody else can take.
   bool has_claimed() const { return claimed_first_ != claimed_end_; }
 
+  // Owner: there is one to pop(), unless thieves are faster.
+  bool has_in_ring() const { return has_claimed() || size() != 0; }
+
   // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
   G* glance(std::uint64_t others = 0) {
     std::uint64_t first = claimed_first_, claimed = claimed_end_ - first;
