@@ -158,8 +158,7 @@ bool Sysmon::fall_asleep(Runtime& rt) {
   bool still = std::exchange(turns_seen_, turns) == turns;
   still &= std::exchange(cpu_of_holders_seen_ns_, used) == used;
   bool has_more_to_do = rt.schedtrace.is_on() || rt.chaos.is_on() || network_look_ns_ != kNever;
-  if (!still || rt.without_p.any() || has_more_to_do)
-    return false;
+  if (!still || rt.without_p.any() || has_more_to_do) return false;
   if (std::int64_t earliest = earliest_timer_ns(rt); earliest != kNever)
     watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
   if (!is_needed_by_nobody(rt)) return false;
