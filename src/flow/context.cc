@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "flow/context_tree.h"
+#include "sched/entry.h"
 
 namespace magpie {
 namespace detail {
@@ -32,6 +33,27 @@ class Settling {
 
  private:
   WaitGroup group_;
+};
+
+// A lock whose holder is inside the runtime: it is not stopped with the lock held, nor dropped.
+class InsideLock {
+ public:
+  void lock() {
+    sched::M* m = sched::current_m();
+    bool enters = m != nullptr && !m->grip.is_inside();
+    if (enters) sched::come_in(m);
+    lock_.lock();
+    entered_ = enters;
+  }
+  void unlock() {
+    bool entered = entered_;
+    lock_.unlock();
+    if (entered) sched::go_out();
+  }
+
+ private:
+  base::Lock lock_;
+  bool entered_ = false;  // guarded by lock_
 };
 
 struct ContextNode : std::enable_shared_from_this<ContextNode> {
@@ -59,7 +81,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
 
   flow::ContextEndWord how;  // [context-tree] written under lock, read by anyone
 
-  base::Lock lock;
+  InsideLock lock;
   // guarded by lock
   ContextNode* children = nullptr;
   Chan<void> done = Chan<void>::nil();             // made when somebody asks for it

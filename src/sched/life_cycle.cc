@@ -169,9 +169,12 @@ void run_with(Runtime& rt, Main main) {
   rt.threads.stop_maker();
   rt.threads.join_all();
   rt.sysmon.stop();
+  // What timers and goroutines leave behind is destroyed by user code, on a thread like any other, whose waits must not be for
+  // goroutines that will never go on.
+  end_m(m);
+  note_run_end(rt.generation);
   drop_timers(rt);
   rt.network.release_threads();
-  end_m(m);
 }
 
 }  // namespace
@@ -202,7 +205,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   Installed installed(rt);
   run_with(rt, Main{body, argument});
   drop_goroutines(rt);
-  note_run_end(rt.generation);
+  note_run_end(rt.generation);  // again: for threads that have come to wait meanwhile
   for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
 }
 

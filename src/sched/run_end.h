@@ -44,7 +44,7 @@ class ToldOfRunEnd {
   ToldOfRunEnd* previous_ = nullptr;
 };
 
-// By run(), when the gate is closed and all its goroutines are dropped.
+// By run(), when the gate is closed and no thread runs its goroutines any more.
 void note_run_end(std::uint64_t generation);
 
 // In the child of a fork(): its only thread waits for nothing.

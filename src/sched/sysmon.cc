@@ -306,7 +306,8 @@ Heir Sysmon::choose_heir(Runtime& rt, P* p, Because because, Need need) {
       p->queue.looks_empty() && !p->has_out_of_sight() && rt.global.size() == rt.global.held();
   if (for_others && (too_many || only_stopped_wait)) {
     Heir heir = choose_stopped(rt);
-    if (!heir.is_nobody() || too_many) return heir;
+    bool some_are_stopped = rt.preempted.load(base::relaxed) + rt.without_p.computing() > 0;
+    if (!heir.is_nobody() || (too_many && some_are_stopped)) return heir;
   }
   Heir heir = choose_sleeping_thread(rt);
   if (!heir.is_nobody()) return heir;
@@ -314,8 +315,9 @@ Heir Sysmon::choose_heir(Runtime& rt, P* p, Because because, Need need) {
   rt.threads.start_spares(waiting,
                           because == Because::blocked ? Threads::kMostSpares : kMostSparesForLoops);
   // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
-  // and all who hold Ps wait for.
-  return choose_stopped(rt);
+  // and all who hold Ps wait for. So does any other that is bound.
+  heir = choose_stopped(rt);
+  return heir.is_nobody() ? choose_bound(rt) : heir;
 }
 
 // Whether the thread, which has used up its slice, computes on for sure, so that it is stopped as its P is taken. One that was

@@ -25,6 +25,8 @@ Heir choose_sleeping_thread(Runtime& rt) {
 
 Heir choose_stopped(Runtime& rt) { return Heir{.stopped = rt.global.pop_held()}; }
 
+Heir choose_bound(Runtime& rt) { return Heir{.stopped = take_bound(rt)}; }
+
 void put_back(Runtime& rt, Heir heir) {
   if (heir.stopped != nullptr) rt.global.push_held_front(heir.stopped);
   if (heir.thread != nullptr) {

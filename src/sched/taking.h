@@ -19,12 +19,13 @@ struct Runtime;
 // One of the two, or nobody.
 struct Heir {
   M* thread = nullptr;   // taken off the list of sleeping ones
-  G* stopped = nullptr;  // taken out of the held line
+  G* stopped = nullptr;  // taken out of the global queue; its thread waits with it
   bool is_nobody() const { return thread == nullptr && stopped == nullptr; }
 };
 
 Heir choose_sleeping_thread(Runtime& rt);
 Heir choose_stopped(Runtime& rt);
+Heir choose_bound(Runtime& rt);
 
 // It does not get a P after all.
 void put_back(Runtime& rt, Heir heir);

@@ -60,17 +60,12 @@ void wake(Runtime& rt, M* m) {
   if (polls) rt.network.interrupt();
 }
 
-namespace {
-
-// One that brings its own thread. Null: there is none.
 G* take_bound(Runtime& rt) {
   for (;;) {
     G* g = rt.global.take_bound();
     if (g == nullptr || admit(nullptr, g)) return g;
   }
 }
-
-}  // namespace
 
 void do_without_thread(Runtime& rt, P* p, Searching searching) {
   move_queue_to_global(rt, p);  // what is in its queue must not wait for a thread

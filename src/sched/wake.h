@@ -6,6 +6,7 @@ namespace magpie::sched {
 struct Runtime;
 struct M;
 struct P;
+struct G;
 
 // Runs one more searcher, already counted, if a P is idle. `m` is the caller's M; null: a plain thread.
 // Call it through wake_searcher (queues.h).
@@ -17,6 +18,9 @@ void start_thread_for(Runtime& rt, P* p, Searching searching);
 
 // A sleeping M that was taken off the list, and knows what it was handed.
 void wake(Runtime& rt, M* m);
+
+// A goroutine of the global queue that brings its own thread, or null.
+G* take_bound(Runtime& rt);
 
 // No thread is to be had for the P, which goes back to the idle list.
 void do_without_thread(Runtime& rt, P* p, Searching searching);

@@ -408,5 +408,21 @@ RT_TEST(Ticker, StopsWithItsLastHandle) {
   EXPECT_TRUE(eventually([] { return stats().timers == 0; }));
 }
 
+// It is destroyed when run() ends, by a thread that is no goroutine any more.
+TEST(AfterFunc, WhatItsFunctionCapturedMayUseTheRuntimeAsRunEnds) {
+  struct UsesRuntime {
+    Context context = Context::background().with_cancel();
+    ~UsesRuntime() {
+      EXPECT_EQ(goroutine_id(), 0U);
+      context.cancel();
+      yield();
+      sleep_for(1us);
+      TaskGroup group;
+      EXPECT_THROW(go([] {}), std::logic_error);
+    }
+  };
+  run([] { after_func(1h, [uses = std::make_shared<UsesRuntime>()] {}); });
+}
+
 }  // namespace
 }  // namespace magpie

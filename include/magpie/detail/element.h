@@ -79,8 +79,8 @@ class Outgoing<T> {
 
   void* address() { return &box_; }
   void let_go() { box_ = nullptr; }
-  // The channel did not want it. A copy is just dropped.
-  void give_back(T& value) {
+  // The channel did not want it. A copy is just dropped. There is no way back from a move that throws here: the program ends.
+  void give_back(T& value) noexcept {
     if constexpr (std::is_nothrow_move_constructible_v<T> || !std::is_copy_constructible_v<T>) {
       if constexpr (std::is_move_assignable_v<T>) {
         value = std::move(*box_);
