@@ -93,11 +93,9 @@ TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
     static std::atomic<bool> over{false};
     over = false;
     run(Options{.procs = 2, .time_slice = 200us}, [] {
-      std::atomic<int> running{0};
       // More loops than Ps, which enter the runtime now and then; main has its turns in between.
       for (int k = 0; k < 6; ++k) {
-        go([&running] {
-          ++running;
+        go([] {
           while (!over) {
             compute(300us);
             yield();
