@@ -184,6 +184,8 @@ bool Sysmon::fall_asleep(Runtime& rt) {
 
 // Main has returned. Every M leaves by itself; run() waits for those that do not come back from user code.
 void Sysmon::wait_for_the_end(Runtime& rt) {
+  // [in-place] One that came back before it was told of its successor does not wake it, and nobody looks at it any more.
+  rt.threads.for_each([&](M* m) { wake_successor(rt, m, kAnyCpu); });
   std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
   while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
   if (!stop_.load(base::relaxed)) {
@@ -379,7 +381,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   M* next = hand_over(rt, p, heir);
   if (next == nullptr) return;  // the runtime ends
   if (is_stopped) {
-    m->successor.store(next, base::release);
+    m->successor.set(next);
     rt.preemption.stop(m);
     look_again_in(Preemption::kStopsWithinNs);
   } else {

@@ -93,10 +93,7 @@ void World::end(Runtime& rt) {
     wake(rt, m);
   }
   rt.threads.for_each([](M* m) {
-    if (!m->waits_in_place) return;
-    m->waits_in_place = false;  // [in-place]
-    m->handed = nullptr;
-    m->wake_up.set();
+    if (m->in_place.send_home_locked(m->handed)) m->wake_up.set();  // [in-place]
   });
   rt.sysmon.hurry();  // it says so if somebody does not come
 }

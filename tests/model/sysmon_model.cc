@@ -109,8 +109,8 @@ struct Runtime {
   }
   bool is_needed_by_nobody(std::uint32_t idle_now) {
     bool queued = !chosen<"MUTANT_QUEUES_UNSEEN">() && queue.load(acquire) != 0;
-    bool quiet = idle_now != 0 && !some_are_inside(idle_now) && !stopping.load(relaxed) && !queued &&
-                 !has_inbox();
+    bool quiet = idle_now != 0 && !some_are_inside(idle_now) && !stopping.load(relaxed) &&
+                 !queued && !has_inbox();
     if (!quiet) return false;
     return timers.load(relaxed) == 0 || chosen<"MUTANT_WATCH_UNSEEN">() || watch.covers(kFarAway);
   }
