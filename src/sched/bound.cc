@@ -16,14 +16,10 @@
 namespace magpie::sched {
 namespace {
 
-// How a thread that waited in place goes on.
-enum class Goes { with_p, without_p, nowhere };  // without_p: let out by the valve
-
 Goes sleep_in_place(Runtime& rt, M* m) {
   m->wake_up.wait();
-  if (std::exchange(m->let_out, false)) return Goes::without_p;
-  P* p = std::exchange(m->handed, nullptr);
-  if (p == nullptr) return Goes::nowhere;
+  P* p;
+  if (Goes goes = m->in_place.take_what_came(m->handed, p); goes != Goes::with_p) return goes;
   begin_with(rt, m, p);
   use_free_cpu(rt, m);
   return Goes::with_p;
@@ -33,7 +29,7 @@ Goes sleep_in_place(Runtime& rt, M* m) {
 bool get_in_place(Runtime& rt, M* m) {
   std::lock_guard hold(rt.idle.lock());
   if (rt.world.ending()) return false;
-  m->waits_in_place = true;
+  m->in_place.begin_locked();
   return true;
 }
 
@@ -65,8 +61,7 @@ void end_bound(M* m) {
 }
 
 void wake_successor(Runtime& rt, M* m, int cpu) {
-  if (m->successor.load(base::relaxed) == nullptr) return;
-  if (M* next = m->successor.exchange(nullptr, base::acquire)) {
+  if (M* next = m->successor.take()) {
     next->handed->free_cpu = cpu;
     wake(rt, next);
   }
@@ -155,9 +150,7 @@ void let_out(Runtime& rt, G* g) {
   M* its = g->thread;
   {
     std::lock_guard hold(rt.idle.lock());
-    if (!its->waits_in_place) return;  // the runtime ends
-    its->waits_in_place = false;
-    its->let_out = true;
+    if (!its->in_place.let_out_locked()) return;  // the runtime ends
   }
   rt.away.fetch_add(1, base::seq_cst);
   its->wake_up.set();
@@ -166,10 +159,7 @@ void let_out(Runtime& rt, G* g) {
 M* hand_p_to_thread_of(Runtime& rt, P* p, G* g) {
   M* its = g->thread;
   std::lock_guard hold(rt.idle.lock());
-  if (!its->waits_in_place) return nullptr;
-  its->waits_in_place = false;
-  its->handed = p;
-  return its;
+  return its->in_place.hand_locked(its->handed, p) ? its : nullptr;
 }
 
 bool pass_p_to_thread_of(Runtime& rt, M* m, G* g) {

@@ -11,11 +11,15 @@
 //   M that meets g: lock;  waits_in_place? -> false, handed = P;  unlock;  wake it;  sleep on the list of idle threads
 //   the valve:      lock;  waits_in_place? -> false, let_out;     unlock;  wake it                 (sysmon.h)
 //   the end:        lock;  for every M that waits in place -> false, handed = null;  wake it       (World::end)
+//   successor:      sysmon:  hands the P of m to another;  m's successor = that one
+//                   m as it stops, and sysmon later or at the end:  take the successor out;  wake it
 //
 // Once      The flag goes down once, under Idle's lock. So exactly one of the three wakes the thread.
 // Ending    A goroutine whose thread leaves stays bound, and its record goes on to name the thread: an M that takes it out
 //           of a queue after that finds a thread that waits no more, and leaves too. Its commit step is run all the same,
 //           as it releases what the goroutine holds.
+// Successor Taken out by an exchange, so woken once. m may look before sysmon has said it; sysmon looks again, also when the
+//           runtime ends: a successor is on no list, and nobody else would wake it.
 // Lifetime  Ms stay until the runtime is gone, so whoever read g->thread may look at it.
 // Proof     tests/model/in_place_model.cc
 #pragma once

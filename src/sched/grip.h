@@ -63,6 +63,7 @@ class Grip {
   void has_none() { word_.store(kTaken, base::release); }
 
   // ---- anyone
+  bool is_outside() const { return !inside_.load(base::acquire); }  // [grip] with leave()'s release
   bool is_taken() const { return word_.load(base::acquire) == kTaken; }
 
   // ---- the taker: ask; then is_outside_for_taker() and confirm(), or withdraw()

@@ -14,6 +14,7 @@
 #include "sched/announcements.h"
 #include "sched/g.h"
 #include "sched/grip.h"
+#include "sched/in_place.h"
 #include "sched/p.h"
 #include "sched/stretch.h"
 #include "timer/timer.h"
@@ -71,8 +72,7 @@ struct M {
   P* handed = nullptr;  // the P to go on with; null: the runtime ends
   bool handed_searching = false;
   bool sleeps_in_poller = false;  // see network.h
-  bool waits_in_place = false;    // [in-place] with its goroutine, see bound.h
-  bool let_out = false;           // [in-place] it goes on without a P
+  InPlace<P> in_place;            // [in-place] it waits with its goroutine, see bound.h
 
   // Odd while the goroutine is in blocking(), and never the same twice.
   // atomic, a hint: the thread writes, sysmon reads
@@ -87,10 +87,7 @@ struct M {
   base::Atomic<bool> signalled{
       false};  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
 
-  // atomic, unproven: the M that got its P and is to be woken by this thread as it stops, on the
-  // CPU that becomes free; by sysmon
-  // if that takes long. Whoever takes it out wakes it. Released with what was handed to it
-  base::Atomic<M*> successor{nullptr};
+  Successor<M> successor;  // [in-place] the M that got its P
 
   // sysmon only: it runs without a P, see without_p.h
   struct Away {

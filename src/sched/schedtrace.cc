@@ -107,7 +107,7 @@ std::uint64_t number_of(Runtime& rt, const M* wanted) {
 int locked_and_idle(Runtime& rt) {
   int count = 0;
   std::lock_guard hold(rt.idle.lock());
-  rt.threads.for_each([&](M* m) { count += m->waits_in_place ? 1 : 0; });
+  rt.threads.for_each([&](M* m) { count += m->in_place.waits_locked() ? 1 : 0; });
   return count;
 }
 
@@ -193,10 +193,10 @@ void print_g(Runtime& rt, const G& g, Writer& out) {
 
 // What only matters when something is stuck.
 void print_where_m_waits(const M* m, Writer& out) {
-  M* successor = m->successor.load(base::relaxed);
+  M* successor = m->successor.glance();
   out.add("      inside=%s asleep=%s in_poller=%s in_place=%s handed=%s successor=%s over=%s\n",
           yes_no(m->grip.is_inside()), yes_no(m->listed), yes_no(m->sleeps_in_poller),
-          yes_no(m->waits_in_place),
+          yes_no(m->in_place.waits_locked()),
           OrNil(m->handed != nullptr, m->handed != nullptr ? Number(m->handed->index) : 0).text,
           OrNil(successor != nullptr,
                 successor != nullptr ? Number(successor->tid.load(base::relaxed)) : 0)

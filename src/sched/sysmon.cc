@@ -74,10 +74,20 @@ bool some_are_out_of_sight(Runtime& rt) {
   return std::any_of(ps.begin(), ps.end(), [](P* p) { return p->has_out_of_sight(); });
 }
 
+// [sysmon-sleep] A P is neither idle, as so many are, nor held by somebody outside.
+bool some_are_inside(Runtime& rt, std::uint32_t idle) {
+  std::uint32_t settled = idle;
+  for (P* p : rt.ps.in_use()) {
+    M* m = p->holder.load(base::acquire);
+    if (m != nullptr && m->grip.is_outside()) ++settled;
+  }
+  return settled != rt.ps.count();
+}
+
 // [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody keeps the watch.
-bool is_needed_by_nobody(Runtime& rt) {
-  bool quiet = rt.search.view().idle != 0 && !rt.world.stopping() && !rt.threads.has_wanted() &&
-               !work_is_visible(rt) && !some_are_out_of_sight(rt);
+bool is_needed_by_nobody(Runtime& rt, std::uint32_t idle) {
+  bool quiet = idle != 0 && !some_are_inside(rt, idle) && !rt.world.stopping() &&
+               !rt.threads.has_wanted() && !work_is_visible(rt) && !some_are_out_of_sight(rt);
   if (!quiet) return false;
   std::int64_t earliest = earliest_timer_ns(rt);
   return earliest == kNever || rt.watch.covers(earliest);
@@ -161,16 +171,21 @@ bool Sysmon::fall_asleep(Runtime& rt) {
   if (!still || rt.without_p.any() || has_more_to_do) return false;
   if (std::int64_t earliest = earliest_timer_ns(rt); earliest != kNever)
     watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
-  if (!is_needed_by_nobody(rt)) return false;
-  asleep_.store(true, base::seq_cst);
-  rt.search.before_second_look();  // [sysmon-sleep] other side: wake_if_asleep()
-  if (is_needed_by_nobody(rt) && !stop_.load(base::relaxed)) event_.wait();
-  asleep_.store(false, base::relaxed);
+  auto count_idle = [&] { return rt.search.view().idle; };
+  if (!is_needed_by_nobody(rt, count_idle())) return false;
+  sleep_.sleep_unless_needed(
+      count_idle,
+      [&](std::uint32_t idle) {
+        return !is_needed_by_nobody(rt, idle) || stop_.load(base::relaxed);
+      },
+      [&] { event_.wait(); });
   return true;
 }
 
 // Main has returned. Every M leaves by itself; run() waits for those that do not come back from user code.
 void Sysmon::wait_for_the_end(Runtime& rt) {
+  // [in-place] One that came back before it was told of its successor does not wake it, and nobody looks at it any more.
+  rt.threads.for_each([&](M* m) { wake_successor(rt, m, kAnyCpu); });
   std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
   while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
   if (!stop_.load(base::relaxed)) {
@@ -368,7 +383,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   M* next = hand_over(rt, p, heir);
   if (next == nullptr) return;  // the runtime ends
   if (is_stopped) {
-    m->successor.store(next, base::release);
+    m->successor.set(next);
     rt.preemption.stop(m);
     look_again_in(Preemption::kStopsWithinNs);
   } else {

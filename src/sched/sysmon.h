@@ -10,19 +10,7 @@
 // An M whose P was taken runs on without one; without_p.h looks after it, and stops it if it computes on.
 // Nothing waits: nothing is taken.
 //
-// Protocol  [sysmon-sleep]  It sleeps, without end, while a P is idle, no goroutine waits in a queue or an inbox and every
-//                           timer is watched over. Nothing of this can change unless somebody takes the idle P first.
-//
-//   sysmon:   asleep = true;  heavy_fence();  look at the idle Ps, the queues and the watch;  all still so? -> sleep
-//   taker:    takes a P off the idle list (the count of idle Ps changes);  reads asleep; true -> wakes sysmon
-//
-// Takers    begin_with(), for whoever begins to hold a P; World::start(), after the Ps that were idle have been counted
-//           anew; do_without_thread(), when a P stays idle although goroutines wait.
-// No loss   Taker and sysmon each write, then read what the other wrote, with a full fence between. So either the taker
-//           sees that sysmon sleeps, or sysmon sees that the P is gone.
-// Holders   A P that is held by a goroutine which blocks its thread does not keep sysmon awake: whoever waits gets the
-//           idle one.
-// Proof     tests/model/sysmon_model.cc
+// It sleeps without end while nobody needs it: sysmon_sleep.h.
 //
 // Sysmon never allocates and never takes a lock that is held while somebody allocates: a preempted thread may hold
 // the allocator's lock, and sysmon is who lets it go on. What to do if somebody else waits for such a lock: valve.h.
@@ -37,6 +25,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "sched/m.h"
+#include "sched/sysmon_sleep.h"
 #include "sched/taking.h"
 #include "sched/valve.h"
 
@@ -52,8 +41,7 @@ class Sysmon {
 
   // [sysmon-sleep] the taker's part.
   void wake_if_asleep() {
-    // seq_cst: after the change of the word that counts idle Ps; with fall_asleep(), which looks at it after a fence
-    if (asleep_.load(base::seq_cst)) [[unlikely]]
+    if (sleep_.is_asleep()) [[unlikely]]
       hurry();
   }
 
@@ -113,8 +101,8 @@ class Sysmon {
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
-  base::Atomic<bool> stop_{false};    // atomic, a hint: the event orders
-  base::Atomic<bool> asleep_{false};  // atomic [sysmon-sleep]: sysmon writes, takers read
+  base::Atomic<bool> stop_{false};  // atomic, a hint: the event orders
+  SysmonSleep sleep_;               // [sysmon-sleep]
   base::Event event_;
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a date
 };

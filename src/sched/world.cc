@@ -11,28 +11,25 @@ namespace magpie::sched {
 
 void World::stop(Runtime& rt, M* self) {
   std::unique_lock hold(rt.idle.lock());
-  phase_.store(Phase::stopping, base::relaxed);
+  phase_.begin_stop_locked();
   std::uint32_t held = rt.ps.count();
   while (P* p = rt.idle.pop_p_locked()) {
     rt.search.wake_counted();
     p->state.store(PState::stopped, base::relaxed);
     --held;
   }
-  still_held_ = held - (self != nullptr ? 1 : 0);
-  bool must_wait = still_held_ != 0;
+  bool must_wait = phase_.must_wait_locked(held - (self != nullptr ? 1 : 0));
   hold.unlock();
   rt.chaos.disturb();
   if (!must_wait) return;
   rt.sysmon.hurry();  // it takes the Ps of those who do not come
-  stopped_.wait();
+  phase_.wait_until_stopped();
 }
 
 void World::take_back_locked(Runtime& rt, P* p) {
-  if (phase_.load(base::relaxed) == Phase::stopping) {
-    p->state.store(PState::stopped, base::relaxed);
-    still_held_ = still_held_ - 1;
-    if (still_held_ == 0) stopped_.set();
-  } else {
+  // Before the stopper is told, which writes it too.
+  if (phase_.stopping()) p->state.store(PState::stopped, base::relaxed);
+  if (!phase_.leave_to_stopper_locked()) {
     rt.idle.push_locked(p);
     rt.search.add_idle();
   }
@@ -46,8 +43,8 @@ bool World::leave(Runtime& rt, M* m) {
   }
   {
     std::lock_guard hold(rt.idle.lock());
-    if (phase_.load(base::relaxed) == Phase::ending) return false;
-    if (phase_.load(base::relaxed) == Phase::goes_on) return true;
+    if (ending()) return false;
+    if (!stopping()) return true;
     m->p = nullptr;
     p->end_hold(base::now_ns());
     take_back_locked(rt, p);
@@ -60,7 +57,7 @@ void World::start(Runtime& rt, M* self) {
   P* with_work = nullptr;
   {
     std::lock_guard hold(rt.idle.lock());
-    phase_.store(Phase::goes_on, base::relaxed);
+    phase_.start_locked();
     std::span<P* const> ps = rt.ps.in_use();
     for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
       if (self != nullptr && *p == self->p) continue;
@@ -87,16 +84,13 @@ void World::start(Runtime& rt, M* self) {
 
 void World::end(Runtime& rt) {
   std::lock_guard hold(rt.idle.lock());
-  phase_.store(Phase::ending, base::relaxed);
+  phase_.end_locked();
   while (M* m = rt.idle.pop_m_locked()) {
     m->handed = nullptr;
     wake(rt, m);
   }
   rt.threads.for_each([](M* m) {
-    if (!m->waits_in_place) return;
-    m->waits_in_place = false;  // [in-place]
-    m->handed = nullptr;
-    m->wake_up.set();
+    if (m->in_place.send_home_locked(m->handed)) m->wake_up.set();  // [in-place]
   });
   rt.sysmon.hurry();  // it says so if somebody does not come
 }

@@ -1,0 +1,82 @@
+// world_phase.h: the world goes on, stops or ends; and how many Ps whoever stops it still waits for.
+//
+// Protocol  [world]
+//
+//   stopper:  has the right;  lock;  phase = stopping, takes the idle Ps;  still held = all others;  unlock;  none? -> go on
+//             else sleep until the last is left;   changes what it likes;   lock;  phase = goes on, shares out the Ps;  unlock
+//   holder:   looks at the phase before it looks for work, and gives its P up:
+//             lock;  stopping? -> still held - 1, the last wakes the stopper;  goes on? -> the P is idle;  unlock
+//   end:      has the right, for ever;  lock;  phase = ending, wakes all who sleep;  unlock
+//
+// Nobody runs   A P is idle, held, or left to the stopper. It changes between these under one lock, and while the world stops
+//               nobody takes an idle one. So when none is still held the stopper has them all.
+// Nobody lost   Who leaves its P goes on the list of sleeping Ms under the same lock, so that whoever starts the world finds it.
+// One at a time The right to stop is a lock that is tried, not waited for: who does not get it can be stopped meanwhile. The end
+//               keeps it, so that nobody sets the phase back, or waits for Ps whose holders have left for good.
+// Orders        [world] the phase changes under Idle's lock and is looked at without: a late answer only delays, as who acts on
+//               it looks again under the lock. The right is taken with acquire and left with release.
+// Proof         tests/model/world_model.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/event.h"
+
+namespace magpie::sched {
+
+class WorldPhase {
+ public:
+  // ---- anyone; relaxed: see above
+  bool stopping() const { return phase_.load(base::relaxed) != Phase::goes_on; }
+  bool ending() const { return phase_.load(base::relaxed) == Phase::ending; }
+  std::uint32_t still_held() const { return still_held_.load(base::relaxed); }
+
+  // ---- the right to stop the world. Nobody gets it any more once the end wants it: many who change the world
+  // without pause must not keep it from ending.
+  bool try_begin() { return !end_wanted_.load(base::relaxed) && take_right(); }
+  bool try_begin_end() {
+    end_wanted_.store(true, base::relaxed);
+    return take_right();
+  }
+  void end_begun() { busy_.store(false, base::release); }
+
+  // ---- under Idle's lock
+
+  // Before it takes the idle Ps; then with the number of those that others hold. True: wait_until_stopped() has to follow.
+  void begin_stop_locked() { phase_.store(Phase::stopping, base::relaxed); }
+  [[nodiscard]] bool must_wait_locked(std::uint32_t held) {
+    still_held_.store(held, base::relaxed);
+    return held != 0;
+  }
+  void start_locked() { phase_.store(Phase::goes_on, base::relaxed); }
+  void end_locked() { phase_.store(Phase::ending, base::relaxed); }
+
+  // A P that its holder gives up. True: it is left to whoever stops the world; false: it is idle.
+  [[nodiscard]] bool leave_to_stopper_locked() {
+    if (phase_.load(base::relaxed) != Phase::stopping) return false;
+    std::uint32_t held = still_held_.load(base::relaxed) - 1;
+    still_held_.store(held, base::relaxed);
+    if (held == 0) stopped_.set();
+    return true;
+  }
+
+  // ---- the stopper, without the lock
+  void wait_until_stopped() { stopped_.wait(); }
+
+ private:
+  enum class Phase : std::uint8_t { goes_on, stopping, ending };
+
+  bool take_right() {
+    bool free = false;
+    return busy_.compare_exchange_strong(free, true, base::acquire, base::relaxed);
+  }
+
+  base::Atomic<Phase> phase_{Phase::goes_on};  // atomic [world]: written under Idle's lock
+  base::Atomic<std::uint32_t> still_held_{0};  // atomic [world]: the same; Ps to wait for
+  base::Atomic<bool> busy_{false};             // atomic [world]: the right to stop
+  base::Atomic<bool> end_wanted_{false};       // atomic, a hint: a late answer only delays
+  base::Event stopped_;
+};
+
+}  // namespace magpie::sched
