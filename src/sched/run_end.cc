@@ -9,8 +9,8 @@
 namespace magpie::sched {
 namespace {
 
-base::Lock lock;
-ToldOfRunEnd* first = nullptr;  // guarded by lock
+base::Lock list_lock;
+ToldOfRunEnd* first_told = nullptr;  // guarded by list_lock
 
 base::Atomic<std::uint64_t> last_over{0};  // atomic, published: run() writes, anyone reads
 
@@ -20,28 +20,29 @@ base::Atomic<std::uint64_t> last_over{0};  // atomic, published: run() writes, a
 bool is_over(std::uint64_t generation) { return generation <= last_over.load(base::acquire); }
 
 void ToldOfRunEnd::enlist() {
-  std::lock_guard hold(lock);
-  next_ = first;
+  std::lock_guard hold(list_lock);
+  next_ = first_told;
   if (next_ != nullptr) next_->previous_ = this;
-  first = this;
+  first_told = this;
 }
 
 void ToldOfRunEnd::delist() {
-  std::lock_guard hold(lock);
-  (previous_ != nullptr ? previous_->next_ : first) = next_;
+  std::lock_guard hold(list_lock);
+  (previous_ != nullptr ? previous_->next_ : first_told) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
 }
 
 void note_run_end(std::uint64_t generation) {
   last_over.store(generation, base::release);  // with is_over()
   // Under the lock although it wakes threads: none of them may leave the list meanwhile.
-  std::lock_guard hold(lock);
-  for (ToldOfRunEnd* each = first; each != nullptr; each = each->next_) each->waiter_.tell_thread();
+  std::lock_guard hold(list_lock);
+  for (ToldOfRunEnd* each = first_told; each != nullptr; each = each->next_)
+    each->waiter_.tell_thread();
 }
 
 void forget_waiting_threads() {
-  new (&lock) base::Lock;
-  first = nullptr;
+  new (&list_lock) base::Lock;
+  first_told = nullptr;
 }
 
 }  // namespace magpie::sched

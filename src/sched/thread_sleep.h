@@ -29,8 +29,8 @@ class ThreadSleep {
     for (;;) {
       std::uint32_t now = word_.load(std::memory_order_acquire);
       if ((now & kWoken) != 0) {
-        word_.store(
-            0, std::memory_order_relaxed);  // relaxed: only tell() could interfere, see run_end.h
+        // Not a store: a tell() that comes at this moment is for the next sleep, if the thread waits again.
+        word_.fetch_and(kTold, std::memory_order_relaxed);
         return End::woken;
       }
       if ((now & kTold) != 0) {

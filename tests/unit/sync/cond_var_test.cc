@@ -250,7 +250,7 @@ RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   ASSERT_TRUE(waiting_is(1));
   std::atomic<int> turns{0};
   std::atomic<bool> enough{false};
-  go([&] {
+  auto other = spawn([&] {
     while (!enough) {
       ++turns;
       yield();
@@ -265,6 +265,7 @@ RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   });
   enough = true;
   EXPECT_FALSE(waiter.join());
+  other.join();
 }
 
 RT_TEST(CondVar, ItMayBeDestroyedOnceAllHaveBeenNotified) {
