@@ -24,8 +24,7 @@ class Inbox {
   std::uint32_t room() const { return kPlaces - size(); }
   // Only while there is room.
   void put(G* g) {
-    place(end_).store(g,
-                      base::relaxed);  // relaxed, all of them: sysmon takes what it sees for a hint
+    place(end_).store(g, base::release);  // with glance(): what g is
     end_ = end_ + 1;
   }
   // The one that came first, or null.
@@ -40,7 +39,7 @@ class Inbox {
   std::uint32_t size() const { return end_ - first_; }
   bool is_empty() const { return size() == 0; }
   // The one that came first, or null; it may be gone by now.
-  G* glance() const { return is_empty() ? nullptr : place(first_).load(base::relaxed); }
+  G* glance() const { return is_empty() ? nullptr : place(first_).load(base::acquire); }
 
  private:
   base::Atomic<G*>& place(std::uint32_t at) { return places_[at % kPlaces]; }

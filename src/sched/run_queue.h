@@ -90,12 +90,13 @@ class RunQueue {
   // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
   G* glance(std::uint64_t others = 0) {
     std::uint64_t first = claimed_first_, claimed = claimed_end_ - first;
-    if (claimed <= kClaim) {  // else they do not belong together
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t tail = tail_.load(base::acquire);  // [run-queue] with push's release: the records
+    if (claimed <= kClaim && first + claimed <= tail) {  // else they do not belong together
       if (others < claimed) return slot(first + others).load(base::relaxed);
       others -= claimed;
     }
-    std::uint64_t head = head_.load(base::acquire);
-    std::uint64_t waiting = tail_.load(base::acquire) - head;
+    std::uint64_t waiting = tail - head;
     return others < waiting && waiting <= kSlots ? slot(head + others).load(base::relaxed)
                                                  : nullptr;
   }

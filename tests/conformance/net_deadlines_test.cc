@@ -85,12 +85,12 @@ RT_TEST(Deadline, OfThePastSetWhileSomebodyWaitsReachesHim) {
 
 RT_TEST(Deadline, MovedFurtherAwayLetsHimWaitOn) {
   auto [client, server] = tcp_pair();
-  server.set_deadline(30ms);
+  server.set_deadline(1s);  // a busy machine needs long to get to the next but one line
   WaitGroup reader;
   reader.go([&s = server] { EXPECT_EQ(read_text(s, 1), "x"); });
   ASSERT_TRUE(support::waiting(1));
   server.set_deadline(1h);
-  sleep_for(60ms);  // the first one has passed
+  sleep_for(1100ms);  // the first one has passed
   client.write("x");
   reader.wait();
 }
@@ -107,12 +107,12 @@ RT_TEST(Deadline, MovedNearerStopsHim) {
 
 RT_TEST(Deadline, TakenAwayLetsHimWaitOn) {
   auto [client, server] = tcp_pair();
-  server.set_deadline(30ms);
+  server.set_deadline(1s);  // a busy machine needs long to get to the next but one line
   WaitGroup reader;
   reader.go([&s = server] { EXPECT_EQ(read_text(s, 1), "x"); });
   ASSERT_TRUE(support::waiting(1));
   server.set_read_deadline(steady_clock::time_point::max());
-  sleep_for(60ms);
+  sleep_for(1100ms);
   client.write("x");
   reader.wait();
 }
