@@ -235,7 +235,7 @@ TEST_P(Limits, BeyondTheLimitOnStoppedOnesThoseTakeTurns) {
 
 TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
   constexpr int kMostStopped = 8, kMany = 160;
-  run(Options{.procs = procs(), .time_slice = 1ms, .max_preempted = kMostStopped}, [] {
+  run(Options{.procs = procs(), .time_slice = 1ms, .max_preempted = kMostStopped}, [&] {
     std::atomic<int> done{0};
     WaitGroup all;
     int most_threads = 0;
