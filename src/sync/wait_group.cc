@@ -95,10 +95,14 @@ bool WaitGroup::counts_dropped() const {
   return run != 0 && sched::is_over(run);
 }
 
+// What a wait does when some that the group counts are gone.
+enum class IfDropped { waits_on, says_so, gives_up };
+
 struct WaitGroup::Insides {
   struct GroupSleeper : Sleeper {
-    explicit GroupSleeper(WaitGroup& its) : group(its) {}
+    GroupSleeper(WaitGroup& its, IfDropped what) : group(its), if_dropped(what) {}
     WaitGroup& group;
+    IfDropped if_dropped;
     bool gave_up = false;
   };
 
@@ -107,17 +111,24 @@ struct WaitGroup::Insides {
     return true;
   }
 
-  // For a plain thread that is told of the end of a run().
-  static void say_so(void* sleeper) { say_so(static_cast<GroupSleeper*>(sleeper)->group); }
-  static void say_so(const WaitGroup& group) {
-    if (!group.counts_dropped()) return;
+  static void say_so() {
     base::warn(
         "WaitGroup::wait() waits for goroutines that were dropped when their run() ended, and will "
         "never be done; a WaitGroup that outlives run() must be waited for inside it");
   }
-  static void give_up(void* sleeper) {
+
+  // By a plain thread that is told of the end of a run().
+  static void look_again(void* sleeper) {
     auto& self = *static_cast<GroupSleeper*>(sleeper);
     if (!self.group.counts_dropped()) return;
+    if (self.if_dropped == IfDropped::says_so) {
+      self.if_dropped = IfDropped::waits_on;
+      say_so();
+    } else if (self.if_dropped == IfDropped::gives_up) {
+      give_up(self);
+    }
+  }
+  static void give_up(GroupSleeper& self) {
     WaitList& list = as_list(self.group.waiters_);
     Presence presence;
     as_lock(self.group.lock_).lock();
@@ -128,10 +139,15 @@ struct WaitGroup::Insides {
   }
 
   // True: the count was zero. False: it gave up.
-  static bool wait(WaitGroup& group, void (*look_again)(void* sleeper)) {
+  static bool wait(WaitGroup& group, IfDropped if_dropped) {
     sched::Entry entry;
-    GroupSleeper self(group);
+    GroupSleeper self(group, if_dropped);
     sched::ToldOfRunEnd told(self.waiter);
+    // A thread may have come too late to be told.
+    if (self.waiter.is_thread() && group.counts_dropped()) {
+      if (if_dropped == IfDropped::gives_up) return false;
+      look_again(&self);
+    }
     as_lock(group.lock_).lock();
     if (!WaitGroupWord::announce_waiter(group.state_)) {
       as_lock(group.lock_).unlock();
@@ -145,14 +161,15 @@ struct WaitGroup::Insides {
 
 void WaitGroup::wait() {
   if (WaitGroupWord::is_zero(state_)) return;
-  Insides::say_so(*this);
-  (void)Insides::wait(*this, Insides::say_so);
+  bool counts_some = counts_dropped();
+  if (counts_some) Insides::say_so();
+  (void)Insides::wait(*this, counts_some ? IfDropped::waits_on : IfDropped::says_so);
 }
 
 bool WaitGroup::wait_unless_dropped() {
   if (WaitGroupWord::is_zero(state_)) return true;
   if (counts_dropped()) return false;
-  return Insides::wait(*this, Insides::give_up);
+  return Insides::wait(*this, IfDropped::gives_up);
 }
 
 void WaitGroup::forget_dropped() {
