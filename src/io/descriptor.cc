@@ -186,18 +186,19 @@ void Descriptor::Turn::fail(int error) const {
 
 // False: the last read left nothing behind and nothing has happened since: the attempt would be in vain.
 bool Descriptor::Turn::prepare() {
-  bool has_slot = false, happened = false, always_try = false;
+  bool has_slot = false, always_try = false;
   {
     Presence here;
     if (Slot* slot = descriptor_.slot_of(here)) {
       has_slot = true;
-      happened = (slot->*side_.readiness).forget();
+      // Written down before anything throws: the next one to try knows of it from here alone.
+      if ((slot->*side_.readiness).forget()) side_.drained = false;
       always_try = slot->always_try.load(base::relaxed);
     }
   }
   if (descriptor_.is_closed()) throw_error(std::errc::operation_canceled, what_);
   if (side_.deadline.has_passed()) throw_error(std::errc::timed_out, what_);
-  bool in_vain = has_slot && side_.drained && !happened && !always_try;
+  bool in_vain = has_slot && side_.drained && !always_try;
   if (!in_vain) side_.drained = false;
   return !in_vain;
 }

@@ -45,6 +45,26 @@ RT_TEST(Deadline, InThePastFailsAtOnceEvenIfThereAreBytes) {
   EXPECT_EQ(read_text(server, 1), "x");
 }
 
+// A read that took all there was leaves the next one to wait for news, and a read that fails must not keep them to itself.
+RT_TEST(Deadline, ThatHasPassedDoesNotHideWhatArrivedMeanwhile) {
+  auto [client, server] = tcp_pair();
+  JoinHandle<std::string> waits = spawn([&s = server] { return read_text(s, 1); });
+  sleep_for(5ms);  // from its wait on there are news
+  client.write("0");
+  ASSERT_EQ(waits.join(), "0");
+  for (int round = 0; round < 20; ++round) {
+    client.write("1");
+    std::byte more[2];
+    ASSERT_EQ(server.read(more), 1U);
+    client.write("2");
+    sleep_for(1ms);  // the news arrive, most often
+    server.set_read_deadline(steady_clock::now() - 1s);
+    EXPECT_EQ(error_of_read(server), std::errc::timed_out);
+    server.set_read_deadline(steady_clock::now() + 30s);
+    ASSERT_EQ(read_text(server, 1), "2");
+  }
+}
+
 RT_TEST(Deadline, OfReadingDoesNotStopWriting) {
   auto [client, server] = tcp_pair();
   server.set_read_deadline(steady_clock::now() - 1s);
