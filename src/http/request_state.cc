@@ -13,7 +13,7 @@ namespace magpie::http {
 
 namespace {
 
-const std::string kNoText;
+const std::string kNothing;
 
 constexpr std::size_t kMostSegments = 256;
 constexpr std::size_t kTextKept = 1024;
@@ -152,16 +152,16 @@ const std::string& RequestState::host() {
   if (text != nullptr) return *text;
   // A target may name one all the same.
   std::string_view authority = target_parts().authority;
-  return authority.empty() ? kNoText : new_text().assign(authority);
+  return authority.empty() ? kNothing : new_text().assign(authority);
 }
 
 const std::string& RequestState::param(std::string_view name) const {
-  if (match_.route == nullptr) return kNoText;
+  if (match_.route == nullptr) return kNothing;
   const auto& names = match_.route->names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return params_[i];
   }
-  return kNoText;
+  return kNothing;
 }
 
 // Nothing is kept of a query but what was asked for: a client may send thousands of names.

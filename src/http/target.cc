@@ -12,7 +12,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-bool is_port(std::string_view text) {
+bool is_port_or_none(std::string_view text) {
   if (text.size() > 5 || !std::all_of(text.begin(), text.end(), is_digit)) return false;
   unsigned number = 0;
   for (char c : text) number = number * 10 + static_cast<unsigned>(c - '0');
@@ -47,7 +47,7 @@ bool is_authority(std::string_view text) noexcept {
     host_end = std::min(text.find(':'), text.size());
   }
   std::string_view host = text.substr(0, host_end), rest = text.substr(host_end);
-  if (!rest.empty() && (rest.front() != ':' || !is_port(rest.substr(1)))) return false;
+  if (!rest.empty() && (rest.front() != ':' || !is_port_or_none(rest.substr(1)))) return false;
   return host.starts_with('[') ? is_address_in_brackets(host) : is_name(host);
 }
 
