@@ -23,7 +23,7 @@
 namespace {
 std::atomic<long> allocations{0};
 std::atomic<long> refused{0};
-std::atomic<bool> memory_is_out{false};
+std::atomic<long> refuse_each{0};  // so many-th allocation fails; 0: none
 
 // How much of memory is in use, by what malloc says of each piece.
 std::atomic<long> bytes_in_use{0};
@@ -31,8 +31,9 @@ std::atomic<long> bytes_in_use{0};
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (memory_is_out.load(std::memory_order_relaxed)) {
+  const long number = allocations.fetch_add(1, std::memory_order_relaxed);
+  const long each = refuse_each.load(std::memory_order_relaxed);
+  if (each != 0 && number % each == 0) {
     refused.fetch_add(1, std::memory_order_relaxed);
     throw std::bad_alloc();
   }
@@ -252,16 +253,16 @@ RT_TEST(HttpAllocation, AServerWithoutMemoryForAConnectionGoesOn) {
   server.listen("127.0.0.1:0");
   const std::uint16_t port = server.local_address().port();
   auto served = spawn([&] { server.serve(); });
-  for (int round = 0; round < 3; ++round) {
+  // Wherever it is: as a connection is accepted, begins, reads or answers.
+  for (long each : {1, 2, 3, 4, 5, 7, 11, 2, 3, 4, 5, 7, 11}) {
     const long before = refused.load();
-    memory_is_out.store(true, std::memory_order_relaxed);
+    refuse_each.store(each, std::memory_order_relaxed);
     {
-      PlainClient a(port), b(port), c(port);
-      // The last of them is refused something, wherever that is.
-      (void)support::eventually([&] { return refused.load() >= before + 3; });
+      PlainClient a(port), b(port), c(port), d(port);
+      EXPECT_TRUE(support::eventually([&] { return refused.load() >= before + 2; }));
     }
-    memory_is_out.store(false, std::memory_order_relaxed);
-    EXPECT_GE(refused.load(), before + 3);
+    refuse_each.store(0, std::memory_order_relaxed);
+    EXPECT_TRUE(support::eventually([&] { return server.connections() == 0; }));
   }
   auto conn = net::TcpConn::connect("127.0.0.1:" + std::to_string(port));
   conn.set_deadline(std::chrono::seconds(50));

@@ -295,7 +295,7 @@ RT_TEST(HttpLimits, AClientThatReadsTooSlowlyAsAWholeIsCutOff) {
     }
   });
   Talk talk(server, 1000, 1000);
-  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   try {
     std::byte some[1000];
     while (talk.stream().read(some) > 0) sleep_for(5ms);  // each write is taken in time
