@@ -364,8 +364,10 @@ void Connection::refuse(int status) {
   watched_.enter(Phase::busy);
   exchange_->in.begin_refused();
   early_status_ = status;
-  exchange_->out.begin(
-      {.version = 11, .head_only = false, .keep_alive = false, .hold_back = false});
+  exchange_->out.begin({.version = 11,
+                        .head_only = exchange_->in.method() == "HEAD",
+                        .keep_alive = false,
+                        .hold_back = false});
   call_handler();
   if (broken_) return;
   exchange_->out.flush_held();
