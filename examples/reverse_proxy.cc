@@ -1,15 +1,20 @@
 // reverse_proxy.cc: passes requests on to servers behind it, in turn, as they come: bodies stream through in both
-// directions. A server that does not answer is passed over for a while.
+// directions. A server that does not answer is passed over for a while. Made to be copied: what clients say does not decide whom
+// the proxy asks, nor what the servers behind believe of them.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <magpie/net.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace magpie;
@@ -17,25 +22,60 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The body of the client's request, read when the server behind wants more of it.
+// The body of the client's request, read when the server behind wants more of it. What goes wrong with the client is kept
+// apart from what goes wrong with the server: otherwise a bad client would make a good server look broken.
 struct PassedOn : http::BodySource {
   explicit PassedOn(http::Request& its) : request(its) {}
-  std::size_t read(std::span<std::byte> into) override { return request.read(into); }
+  std::size_t read(std::span<std::byte> into) override {
+    try {
+      return request.read(into);
+    } catch (...) {
+      fault_of_client = std::current_exception();
+      throw;
+    }
+  }
   std::optional<std::uint64_t> size() const override { return request.content_length(); }
   http::Request& request;
+  std::exception_ptr fault_of_client;
 };
 
-bool is_for_one_hop(const std::string& name) {
-  for (const char* mine :
-       {"connection", "keep-alive", "transfer-encoding", "content-length", "te", "trailer",
-        "upgrade", "proxy-authorization", "proxy-connection", "expect", "host"}) {
-    if (name.size() == std::char_traits<char>::length(mine) &&
-        std::equal(name.begin(), name.end(), mine,
-                   [](char a, char b) { return (a | 0x20) == (b | 0x20); }))
-      return true;
+bool same_name(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+// Fields that are between two neighbours and not passed on: those of HTTP itself, and what `Connection` names.
+bool is_for_one_hop(std::string_view name, const http::Headers& headers) {
+  for (const char* mine : {"connection", "keep-alive", "transfer-encoding", "content-length", "te",
+                           "trailer", "upgrade", "proxy-authenticate", "proxy-authorization",
+                           "proxy-connection", "expect", "host"}) {
+    if (same_name(name, mine)) return true;
+  }
+  for (const auto& [field, value] : headers) {
+    if (!same_name(field, "connection")) continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      std::string_view one = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+      while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
+      while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
+      if (same_name(name, one)) return true;
+    }
   }
   return false;
 }
+
+// Fields by which servers behind are told who asks. Clients may not set them: they would be believed.
+bool tells_of_client(std::string_view name) {
+  for (const char* ours :
+       {"forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"}) {
+    if (same_name(name, ours)) return true;
+  }
+  return false;
+}
+
+// "127.0.0.1:1234" or "[::1]:1234" without the port.
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 class Proxy {
  public:
@@ -44,16 +84,26 @@ class Proxy {
   }
 
   void operator()(http::Request& req, http::Response& res) {
+    PassedOn body(req);
     std::optional<http::ReplyStream> reply;
     for (std::size_t tries = 0; tries < behind_.size() && !reply; ++tries) {
       Behind& one = *behind_[next_++ % behind_.size()];
       try {
-        reply = one.breaker.call([&] { return ask(one, req); });
+        one.breaker.call([&] {
+          try {
+            reply = ask(one, req, body);
+          } catch (...) {
+            if (!body.fault_of_client) throw;
+          }
+        });
       } catch (const CircuitOpen&) {
+        continue;
       } catch (const http::ProtocolError&) {
       } catch (const std::system_error&) {
-        if (req.content_length() != 0) break;  // some of the body may be gone
       }
+      if (body.fault_of_client) std::rethrow_exception(body.fault_of_client);
+      // It may have done what it was asked to, and some of the body is gone.
+      if (!reply && (req.content_length() != 0 || !may_be_repeated(req.method()))) break;
     }
     if (!reply) throw http::StatusError(502);
     pass_back(*reply, res);
@@ -66,22 +116,28 @@ class Proxy {
     CircuitBreaker breaker{{.failures = 2, .open_for = 5s, .trials = 1}};
   };
 
-  http::ReplyStream ask(Behind& one, http::Request& req) {
+  static bool may_be_repeated(const std::string& method) {
+    return method == "GET" || method == "HEAD" || method == "OPTIONS";
+  }
+
+  http::ReplyStream ask(Behind& one, http::Request& req, PassedOn& body) {
+    const http::Headers from_client = req.headers();
     http::Headers headers;
-    for (const auto& [name, value] : req.headers()) {
-      if (!is_for_one_hop(name)) headers.add(name, value);
+    for (const auto& [name, value] : from_client) {
+      if (!is_for_one_hop(name, from_client) && !tells_of_client(name)) headers.add(name, value);
     }
-    headers.set("X-Forwarded-For", req.remote_address());
+    headers.set("X-Forwarded-For", host_of(req.remote_address()));
+    headers.set("X-Forwarded-Host", req.host());
+    // A target begins with /, so the root decides who is asked, whatever the client says.
     const std::string url = one.root + req.target();
     if (req.content_length() == 0) return client_.open(req.method(), url, headers);
-    PassedOn body(req);
     return client_.open(req.method(), url, headers, body);
   }
 
   void pass_back(http::ReplyStream& reply, http::Response& res) {
     res.status(reply.status());
     for (const auto& [name, value] : reply.headers()) {
-      if (!is_for_one_hop(name) && name != "Date") res.add_header(name, value);
+      if (!is_for_one_hop(name, reply.headers()) && name != "Date") res.add_header(name, value);
     }
     std::array<char, 16 * 1024> some;
     while (std::size_t n = reply.read(std::span<char>(some))) {
@@ -113,6 +169,11 @@ int main() {
   return run([] {
     auto serve_as = [](http::Server& server, const char* name) {
       server.handle("/{path...}", [name](http::Request& req, http::Response& res) {
+        if (req.path() == "/headers") {
+          res.send(req.header("X-Forwarded-For") + " " + req.header("X-Secret") + " " +
+                   req.header("X-Kept"));
+          return;
+        }
         res.header("X-Served-By", name).send(req.method() + " " + req.path() + " " + req.body());
       });
     };
@@ -136,6 +197,20 @@ int main() {
     right = right && served_by.size() == 2;
     std::string large(1'000'000, 'x');
     right = right && client.post(started.root + "/large", large).body == "POST /large " + large;
+
+    // Who asks is what the proxy says; what is for the proxy alone stays there.
+    http::Reply reply = client.get(started.root + "/headers", {{"X-Forwarded-For", "1.2.3.4"},
+                                                               {"X-Secret", "of this hop"},
+                                                               {"X-Kept", "kept"},
+                                                               {"Connection", "X-Secret"}});
+    right = right && reply.body == "127.0.0.1  kept";
+    // A client does not choose whom the proxy asks.
+    auto raw = net::TcpConn::connect(started.root.substr(7));
+    raw.set_deadline(10s);
+    raw.write("GET 0/x://y/z HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::array<char, 12> line;
+    raw.read_exact(std::as_writable_bytes(std::span(line)));
+    right = right && std::string_view(line.data(), line.size()) == "HTTP/1.1 400";
 
     started_a.reset();  // one of them is gone; nobody notices
     for (int i = 0; i < 10; ++i)

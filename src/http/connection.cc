@@ -1,5 +1,7 @@
 #include "http/connection.h"
 
+#include <sys/ioctl.h>
+
 #include <array>
 #include <cstdio>
 #include <stdexcept>
@@ -31,13 +33,15 @@ Connection::Connection(ServerCore& core, std::unique_ptr<net::Stream> stream)
 void Connection::run() {
   try {
     serve();
-  } catch (const std::system_error&) {
-    // Reading or writing failed: the peer has gone, or is too slow, or the server is over.
-  } catch (const StatusError&) {
-    // The same while a body was thrown away.
+  } catch (...) {
+    // Reading or writing failed: the peer has gone, or is too slow, or the server is over. Or there was no memory. Whatever it
+    // is, it ends this connection and no other.
+    (void)detail::caught();
   }
   stream_->close();
-  if (exchange_) core_.give_exchange(std::move(exchange_));
+  if (!exchange_) return;
+  exchange_->in.end_context();  // if the handler's end was not reached
+  core_.give_exchange(std::move(exchange_));
 }
 
 void Connection::serve() {
@@ -93,24 +97,44 @@ bool Connection::receive_more() {
     watched_.enter(Phase::idle);
   }
   try {
-    std::span<char> room = input.room(kHeadRoom);
-    std::size_t n = stream_->read(std::as_writable_bytes(room));
-    input.filled(n);
-    // Half a head is no request: nobody to answer.
-    return n > 0;
+    return read_head();
   } catch (const std::system_error& error) {
     if (!is_timeout(error)) throw;
-    if (begun) {
-      refuse(408);
-      return false;
-    }
-    return !first_ && rest();
   }
+  if (begun) {
+    refuse(408);
+    return false;
+  }
+  // Asked to end, or idle for long, or too slow to begin. What has come meanwhile is served.
+  const bool has_to_end = watched_.has_to_end();
+  if (!has_to_end && first_) return false;
+  if (bytes_are_here()) {
+    last_ = has_to_end;
+    head_due_ns_ = core_.watchman().due_after(Phase::head);
+    watched_.enter_until(Phase::head, head_due_ns_);
+    return read_head();
+  }
+  return !has_to_end && rest();
+}
+
+// False: the end. Half a head is no request, so there is nobody to answer.
+bool Connection::read_head() {
+  Input& input = exchange_->in.input;
+  std::size_t n = stream_->read(std::as_writable_bytes(input.room(kHeadRoom)));
+  input.filled(n);
+  return n > 0;
+}
+
+// Bytes of the peer lie unread in the system.
+bool Connection::bytes_are_here() const {
+  const int socket = stream_->native_handle();
+  int count = 0;
+  return socket >= 0 && ::ioctl(socket, FIONREAD, &count) == 0 && count > 0;
 }
 
 // Idle for a while. Gives the buffers back and waits on. False: until the end.
 bool Connection::rest() {
-  if (watched_.has_to_end() || !core_.idle_connections_rest()) return false;
+  if (!core_.idle_connections_rest()) return false;
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
   watched_.enter(Phase::resting);
@@ -125,7 +149,9 @@ bool Connection::rest() {
     }
   } catch (const std::system_error& error) {
     if (!is_timeout(error)) throw;
-    return false;
+    if (!bytes_are_here()) return false;
+    last_ = watched_.has_to_end();
+    watched_.enter(Phase::head);
   }
   exchange_ = core_.take_exchange(*this);
   exchange_->in.begin(core_.head_limits());
@@ -154,16 +180,14 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
   std::size_t total = 0;
   for (const auto& part : parts) total += part.size();
   try {
-    watched_.enter(Phase::writing);
     if (total <= kWriteAtOnce) {
-      stream_->write_parts(parts);
+      send_some(parts, total);
     } else {
       for (std::span<const std::byte> part : parts) {
         while (!part.empty()) {
-          std::size_t n = std::min(part.size(), kWriteAtOnce);
-          watched_.enter(Phase::writing);
-          stream_->write(part.first(n));
-          part = part.subspan(n);
+          const std::span<const std::byte> some = part.first(std::min(part.size(), kWriteAtOnce));
+          send_some({&some, 1}, some.size());
+          part = part.subspan(some.size());
         }
       }
     }
@@ -172,6 +196,18 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
     broken_ = true;
     throw;
   }
+}
+
+void Connection::send_some(std::span<const std::span<const std::byte>> parts, std::size_t size) {
+  answer_time_.add_bytes(size);
+  const std::int64_t began = rough_now_ns(), time = core_.write_time_ns();
+  const std::int64_t left = answer_time_.left_ns(time, core_.options().min_bytes_per_second);
+  if (left == 0)
+    throw std::system_error(std::make_error_code(std::errc::timed_out),
+                            "magpie: the client takes its answer too slowly");
+  watched_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
+  stream_->write_parts(parts);
+  answer_time_.add_wait(rough_now_ns() - began);
 }
 
 void Connection::send(std::string_view head, std::string_view body) {
@@ -188,25 +224,46 @@ std::string Connection::remote_address() const {
   }
 }
 
+std::string Connection::remote_host() const {
+  try {
+    return stream_->remote_address().host();
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+std::optional<AddressTable::Key> Connection::remote_key() {
+  if (!std::exchange(remote_key_known_, true)) remote_key_ = key_of_peer(*stream_);
+  return remote_key_;
+}
+
+void* Connection::attached(const void* owner) const {
+  for (const auto& [its, thing] : attached_) {
+    if (its == owner) return thing.get();
+  }
+  return nullptr;
+}
+
 // ---- answering
 
 bool Connection::may_keep_alive() const {
-  return !core_.watchman().draining() && exchange_->in.worth_draining();
+  return !last_ && !core_.watchman().draining() && exchange_->in.worth_draining();
 }
 
 // The answer to the request whose head has come. Whether the connection may be used for another.
 bool Connection::answer() {
   head_due_ns_ = 0;
+  answer_time_.begin();
   watched_.enter(Phase::busy);
   RequestState& in = exchange_->in;
   ResponseState& out = exchange_->out;
   const Head& head = in.head();
-  const bool sane = in.route(core_.router());
+  const int refusal = in.route(core_.router());
   const Route* route = in.match().route;
   std::uint64_t limit = core_.options().max_body_bytes;
   if (route != nullptr && route->max_body_bytes) limit = *route->max_body_bytes;
   const bool fits = in.begin_body(limit);
-  early_status_ = !sane ? 400 : head.other_expectation ? 417 : !fits ? 413 : 0;
+  early_status_ = refusal != 0 ? refusal : head.other_expectation ? 417 : !fits ? 413 : 0;
 
   // The next request is here already: the answers may go together, unless somebody would wait for a slow handler.
   // A route earns that by being quick.
@@ -290,6 +347,8 @@ void Connection::answer_error(std::exception_ptr error) {
     if (status == 400 || status == 408 || status == 413) out.end_connection();
     out.set_status(status);
     out.set_field("Content-Type", "text/plain; charset=utf-8");
+    out.set_field("X-Content-Type-Options", "nosniff");  // the text may quote the request
+    if (status == 429 || status == 503) out.set_field("Retry-After", "1");
     out.send(text);
   } catch (const std::system_error&) {
     out.end_connection();
@@ -298,13 +357,20 @@ void Connection::answer_error(std::exception_ptr error) {
 
 // ---- ends
 
-// The head cannot be understood, so the connection cannot be used any more.
+// The head cannot be understood, so the connection cannot be used any more. Middlewares see it all the same, those that log
+// and count above all.
 void Connection::refuse(int status) {
-  ResponseState& out = exchange_->out;
-  out.begin({.version = 11, .head_only = false, .keep_alive = false, .hold_back = false});
-  out.set_status(status);
-  out.set_field("Content-Type", "text/plain; charset=utf-8");
-  out.send(std::string(reason_of(status)) + "\n");
+  answer_time_.begin();
+  watched_.enter(Phase::busy);
+  exchange_->in.begin_refused();
+  early_status_ = status;
+  exchange_->out.begin({.version = 11,
+                        .head_only = exchange_->in.method() == "HEAD",
+                        .keep_alive = false,
+                        .hold_back = false});
+  call_handler();
+  if (broken_) return;
+  exchange_->out.flush_held();
   linger();
 }
 
@@ -312,8 +378,8 @@ void Connection::refuse(int status) {
 // that this was all, and read until the peer has seen it.
 void Connection::linger() {
   exchange_->in.input.clear();
+  watched_.enter(Phase::lingering);  // TLS says its farewell, which may block
   stream_->shutdown_write();
-  watched_.enter(Phase::lingering);
   std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);
   for (std::size_t read = 0; read < kLingerBytes;) {
     std::size_t n = stream_->read(std::as_writable_bytes(away));

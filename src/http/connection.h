@@ -10,13 +10,18 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
 
+#include "http/address_table.h"
+#include "http/allowance.h"
 #include "http/exchange.h"
 #include "http/watch.h"
 
@@ -30,7 +35,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Serves until the end. Does not throw for what the peer does.
+  // Serves until the end. Does not throw, whatever the peer does and however little memory there is.
   void run();
 
   // ---- for the exchange
@@ -44,6 +49,14 @@ class Connection {
   // Whether another request may follow this one, as far as can be told.
   bool may_keep_alive() const;
   std::string remote_address() const;
+  std::string remote_host() const;                // without the port
+  std::optional<AddressTable::Key> remote_key();  // asks the system once
+  bool is_broken() const { return broken_; }
+  // Lives as long as the connection, under the address of its owner.
+  void attach(const void* owner, std::shared_ptr<void> thing) {
+    attached_.emplace_back(owner, std::move(thing));
+  }
+  void* attached(const void* owner) const;
   ServerCore& core() { return core_; }
   int early_status() const { return early_status_; }
   net::Stream& stream() { return *stream_; }
@@ -60,7 +73,10 @@ class Connection {
 
   void serve();
   Got receive_head();
+  void send_some(std::span<const std::span<const std::byte>> parts, std::size_t size);
   bool receive_more();
+  bool read_head();
+  bool bytes_are_here() const;
   bool rest();
   bool answer();
   void call_handler();
@@ -71,9 +87,14 @@ class Connection {
   std::unique_ptr<net::Stream> stream_;
   Watched watched_;
   std::unique_ptr<Exchange> exchange_;  // null: at rest
-  bool broken_ = false;                 // writing failed, or reading other than by its end
+  std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
+  std::optional<AddressTable::Key> remote_key_;
+  bool remote_key_known_ = false;
+  bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
+  bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
+  Allowance answer_time_;         // of the whole answer
   std::int64_t head_due_ns_ = 0;  // of the head that has begun; 0: none has
 };
 

@@ -54,6 +54,8 @@ class Input {
   void filled(std::size_t n) { end_ += n; }
 
   std::size_t capacity() const { return capacity_; }
+  bool has_grown() const { return larger_ != nullptr; }
+  std::size_t first_capacity() const { return first_.size(); }
   // Gives a buffer back that has grown. Only when it is empty.
   void shrink() {
     larger_.reset();

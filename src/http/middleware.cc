@@ -1,9 +1,11 @@
 #include <magpie/http/middleware.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -12,6 +14,7 @@
 #include <magpie/time.h>
 #include <magpie/wait_group.h>
 
+#include "http/address_table.h"
 #include "http/connection.h"
 #include "http/exchange.h"
 #include "http/server_core.h"
@@ -23,6 +26,13 @@ Middleware limit_concurrency(std::size_t requests) {
   auto inside = std::make_shared<std::atomic<std::size_t>>(0);
   return [inside, requests](Handler next) -> Handler {
     return [inside, requests, next = std::move(next)](Request& request, Response& response) {
+      Exchange& exchange = Exchange::of(request);
+      // A body is read before a place is taken: a client that sends it slowly keeps nobody else out. Bodies that are too
+      // large for memory are read by the handler.
+      if (inside->load(std::memory_order_relaxed) < requests &&
+          exchange.connection().early_status() == 0 && exchange.in.match().route != nullptr &&
+          exchange.in.may_load(exchange.connection().core().options().max_body_bytes))
+        exchange.in.load();
       struct Place {
         std::atomic<std::size_t>& count;
         // relaxed: only the number counts
@@ -42,7 +52,51 @@ Middleware limit_concurrency(std::size_t requests) {
 
 namespace {
 
-// What the timer of a request does, in a goroutine of its own while the handler still runs.
+// The connection's entry in the table, made with its first request. Null: too many connections.
+CountedConnection* counted_in(const std::shared_ptr<AddressTable>& table, Connection& connection,
+                              const AddressTable::Key& key) {
+  if (void* known = connection.attached(table.get())) return static_cast<CountedConnection*>(known);
+  std::shared_ptr<CountedConnection> counted = CountedConnection::make(table, key);
+  if (counted) connection.attach(table.get(), counted);
+  return counted.get();
+}
+
+void answer_too_many(Response& response, std::int64_t wait_ns) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  response.status(429)
+      .header("Retry-After",
+              std::to_string(std::max<std::int64_t>((wait_ns + kSecond - 1) / kSecond, 1)))
+      .header("Content-Type", "text/plain; charset=utf-8")
+      .send("Too Many Requests\n");
+}
+
+}  // namespace
+
+Middleware limit_per_address(const AddressLimits& limits) {
+  auto table =
+      std::make_shared<AddressTable>(limits.connections, limits.requests_per_second, limits.burst);
+  return [table](Handler next) -> Handler {
+    return [table, next = std::move(next)](Request& request, Response& response) {
+      Connection& connection = Exchange::of(request).connection();
+      std::optional<AddressTable::Key> key = connection.remote_key();
+      if (!key) return next(request, response);
+      if (table->counts_connections() && counted_in(table, connection, *key) == nullptr) {
+        response.header("Connection", "close");
+        return answer_too_many(response, 0);
+      }
+      if (table->counts_requests()) {
+        if (std::int64_t wait = table->add_request(*key, detail::steady_now_ns()))
+          return answer_too_many(response, wait);
+      }
+      next(request, response);
+    };
+  };
+}
+
+namespace {
+
+// What the timer of a request does, in a goroutine of its own while the handler still runs. If the handler has begun to
+// answer, it is cut off by deadlines; if it has sent all by then, they are taken away again by its goroutine (Stop).
 void time_is_up(Exchange& exchange, const Context& context) {
   net::Stream& stream = exchange.connection().stream();
   try {
@@ -61,8 +115,9 @@ void time_is_up(Exchange& exchange, const Context& context) {
       stream.set_read_deadline_ns(1);
       stream.set_write_deadline_ns(1);
     }
-  } catch (const std::system_error&) {
-    // The peer has gone: nobody to answer.
+  } catch (...) {
+    // The peer has gone: nobody to answer. Or there is no memory for an answer.
+    (void)detail::caught();
   }
   context.cancel();
 }
@@ -90,7 +145,14 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
         ~Stop() {
           if (timer.stop()) return;
           fired.wait();
-          exchange.out.end_connection();
+          Connection& connection = exchange.connection();
+          if (exchange.out.timer_answered() || !exchange.out.done() || connection.is_broken()) {
+            exchange.out.end_connection();
+            return;
+          }
+          // The answer was complete before the time was up, or as it was: what it said of the connection holds.
+          connection.stream().set_read_deadline_ns(detail::kNoDeadline);
+          connection.stream().set_write_deadline_ns(detail::kNoDeadline);
         }
       } stop{timer, *fired, exchange};
       next(request, response);
@@ -101,20 +163,37 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
 
 namespace {
 
+// Nobody forges a line, or talks to the terminal that shows it.
+void append_escaped(std::string& to, std::string_view text) {
+  constexpr const char* kHex = "0123456789ABCDEF";
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7f && c != '"' && c != '\\') {
+      to += c;
+    } else {
+      to.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    }
+  }
+}
+
 std::string log_line(const Request& request, const Response& response, long long microseconds) {
-  const std::string address = request.remote_address();
-  std::string line(address.empty() ? std::string_view("-")
-                                   : std::string_view(address).substr(0, address.rfind(':')));
+  const std::string host = Exchange::of(request).connection().remote_host();
+  std::string line(host.empty() ? "-" : host);
   std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   char date[40];
   std::size_t date_size =
       std::strftime(date, sizeof date, " - - [%d/%b/%Y:%H:%M:%S +0000] \"", &parts);
-  line.append(date, date_size).append(request.method()).append(" ");
-  for (char c : request.target()) line += c == '"' || c == '\\' ? '_' : c;  // nobody forges a line
-  line.append(request.version() == 10 ? " HTTP/1.0\" " : " HTTP/1.1\" ");
-  append_number(line, static_cast<unsigned>(response.status()));
+  line.append(date, date_size);
+  if (request.method().empty()) {
+    line += '-';  // no request line was understood
+  } else {
+    line.append(request.method()).append(" ");
+    append_escaped(line, request.target());
+    line.append(request.version() == 10 ? " HTTP/1.0" : " HTTP/1.1");
+  }
+  append_number(line.append("\" "), static_cast<unsigned>(response.status()));
   append_number(line.append(" "), response.body_bytes());
   append_number(line.append(" "), static_cast<unsigned long long>(microseconds));
   return line;

@@ -9,7 +9,8 @@
 //   - Transfer-Encoding that is not exactly "chunked": then Beast sees no body at all
 //   - chunks in HTTP/1.0
 //   - folded lines, and control characters in chunk extensions
-//   - no Host, or two
+//   - no Host, or two, or one that is no host
+//   - trailers without limits
 // Its limit on the header counts from the last field that was complete; here it counts from the first byte.
 #pragma once
 

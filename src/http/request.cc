@@ -15,6 +15,7 @@ const std::string& text_or_none(const std::string* text) {
 const std::string& Request::method() const { return exchange_.in.method(); }
 const std::string& Request::path() const { return exchange_.in.path(); }
 const std::string& Request::target() const { return exchange_.in.target(); }
+const std::string& Request::host() const { return exchange_.in.host(); }
 const std::string& Request::param(std::string_view name) const { return exchange_.in.param(name); }
 const std::string& Request::query(std::string_view name) const {
   return text_or_none(exchange_.in.query(name));
@@ -30,8 +31,9 @@ bool Request::has_header(std::string_view name) const {
 Headers Request::headers() const {
   Headers all;
   const char* message = exchange_.in.input.message();
-  for (const Head::Field& field : exchange_.in.head().fields)
-    all.add(field.name.of(message), field.value.of(message));
+  const auto& fields = exchange_.in.head().fields;
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    all.add(fields[i].name.of(message), exchange_.in.field_value(i));
   return all;
 }
 

@@ -2,7 +2,7 @@
 //
 // Bytes with a length are counted, and go straight from the connection to the handler's memory if they are many. Chunks go
 // through the input buffer and the parser. A peer that sends less than 4 KiB in the time for a body is too slow:
-// the time starts anew with each 4 KiB only.
+// the time starts anew with each 4 KiB only. One that keeps just ahead of that has an Allowance for the whole.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -21,13 +21,19 @@ namespace {
 constexpr std::size_t kBodyRoom = 2048;
 constexpr std::uint64_t kCredit = 4096;
 constexpr std::size_t kFirstPart = 64 * 1024;
+// What may be around the bytes of a body in chunks: many small ones without extensions are fine.
+constexpr std::uint64_t kWireFor1Byte = 8;
+constexpr std::uint64_t kWireAtMost = 64 * 1024;
+constexpr std::size_t kUncounted =
+    4096;  // bodies up to that size are part of what a connection costs
 
 }  // namespace
 
 bool RequestState::begin_body(std::uint64_t limit) {
   const Head& head = this->head();
   body_at_ = parser_.head_bytes();
-  body_taken_ = 0;
+  body_taken_ = body_wire_ = 0;
+  body_time_.begin();
   body_limit_ = limit;
   body_due_ns_ = 0;
   body_credit_ = 0;
@@ -54,15 +60,22 @@ std::size_t RequestState::receive(std::span<char> into) {
     body_credit_ = 0;
     body_due_ns_ = connection_->core().watchman().due_after(Phase::body);
   }
+  const ServerCore& core = connection_->core();
+  const std::int64_t began = rough_now_ns();
+  const std::int64_t left =
+      body_time_.left_ns(core.body_time_ns(), core.options().min_bytes_per_second);
+  if (left == 0) fail(408);
   std::size_t n;
   try {
-    n = connection_->receive_body(into, body_due_ns_);
+    n = connection_->receive_body(into, std::min(body_due_ns_, due_in(began, left)));
   } catch (...) {
     body_ = Body::failed;
     throw;
   }
   if (n == 0) fail(400);  // it ended in the middle
   body_credit_ += n;
+  body_time_.add_bytes(n);
+  body_time_.add_wait(rough_now_ns() - began);
   return n;
 }
 
@@ -74,6 +87,7 @@ std::size_t RequestState::read_length(std::span<char> into) {
   if (input.size() == body_at_) {
     if (into.size() >= kBodyRoom) {
       n = receive(into);
+      body_wire_ += n;
       body_left_ -= n;
       if (body_left_ == 0) body_ = Body::read;
       return n;
@@ -84,6 +98,7 @@ std::size_t RequestState::read_length(std::span<char> into) {
   n = std::min(here.size(), into.size());
   std::memcpy(into.data(), here.data(), n);
   input.erase(body_at_, n);
+  body_wire_ += n;
   body_left_ -= n;
   if (body_left_ == 0) body_ = Body::read;
   return n;
@@ -95,8 +110,10 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
     Parser::Decoded decoded = parser_.decode(here, into);
     input.erase(body_at_, decoded.taken);
     body_taken_ += decoded.given;
+    body_wire_ += decoded.taken;
     if (decoded.progress == Parser::Progress::refused) fail(parser_.refusal());
     if (body_taken_ > body_limit_) fail(413);
+    if (body_wire_ > kWireAtMost + kWireFor1Byte * body_taken_) fail(400);
     if (decoded.progress == Parser::Progress::complete) body_ = Body::read;
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;
     // A chunk's header or the trailer is not whole.
@@ -115,31 +132,59 @@ std::size_t RequestState::read_more(std::span<char> into) {
 std::size_t RequestState::read(std::span<char> into) {
   if (read_whole_) throw std::logic_error("magpie: Request::read() after body()");
   read_in_parts_ = true;
-  return read_more(into);
+  if (!was_loaded_) return read_more(into);
+  const std::size_t n = whole_.copy(into.data(), into.size(), whole_taken_);
+  whole_taken_ += n;
+  return n;
 }
 
 const std::string& RequestState::body() {
-  if (read_whole_) return whole_;
   if (read_in_parts_) throw std::logic_error("magpie: Request::body() after read()");
   read_whole_ = true;
+  load();
+  return whole_;
+}
+
+bool RequestState::may_load(std::uint64_t at_most) const {
+  if (body_ == Body::length) return body_left_ <= at_most;
+  return body_ == Body::chunked && body_limit_ <= at_most;
+}
+
+void RequestState::load() {
+  if (was_loaded_) return;
+  was_loaded_ = true;
+  whole_taken_ = 0;
   // Memory grows with what comes, not with what was announced.
   std::size_t size = 0;
-  while (body_ != Body::read) {
-    std::size_t wanted = body_ == Body::length ? static_cast<std::size_t>(std::min<std::uint64_t>(
-                                                     body_left_, std::max(kFirstPart, size)))
-                                               : std::max<std::size_t>(kBodyRoom * 2, size);
-    whole_.resize(size + wanted);
-    std::size_t n = 0;
-    try {
-      n = read_more({whole_.data() + size, wanted});
-    } catch (...) {
-      whole_.clear();
-      throw;
+  try {
+    while (body_ != Body::read) {
+      std::size_t wanted = body_ == Body::length ? static_cast<std::size_t>(std::min<std::uint64_t>(
+                                                       body_left_, std::max(kFirstPart, size)))
+                                                 : std::max<std::size_t>(kBodyRoom * 2, size);
+      take_body_memory(size + wanted);
+      whole_.resize(size + wanted);
+      size += read_more({whole_.data() + size, wanted});
     }
-    size += n;
+  } catch (...) {
+    whole_.clear();
+    throw;
   }
   whole_.resize(size);
-  return whole_;
+}
+
+// Before the body's string grows to that size.
+void RequestState::take_body_memory(std::size_t size) {
+  if (size <= whole_.capacity() && whole_.capacity() <= memory_taken_) return;
+  const std::size_t capacity = std::max(size, size > whole_.capacity() ? 2 * whole_.capacity() : 0);
+  if (capacity <= kUncounted || capacity <= memory_taken_) return;
+  if (!connection_->core().take_body_memory(capacity - memory_taken_)) fail(503);
+  memory_taken_ = capacity;
+}
+
+void RequestState::release_body_memory() {
+  if (memory_taken_ == 0) return;
+  connection_->core().release_body_memory(memory_taken_);
+  memory_taken_ = 0;
 }
 
 bool RequestState::worth_draining() const {
@@ -150,11 +195,11 @@ bool RequestState::worth_draining() const {
 
 bool RequestState::drain() {
   char away[4096];
-  std::uint64_t drained = 0;
+  const std::uint64_t before = body_wire_;
   try {
     while (body_ != Body::read) {
-      drained += read_more(away);
-      if (drained > kDrainAtMost) return false;
+      (void)read_more(away);
+      if (body_wire_ - before > kDrainAtMost) return false;
     }
   } catch (const StatusError&) {
     return false;

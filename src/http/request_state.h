@@ -2,7 +2,7 @@
 //
 // The head lies in the input buffer until the request is done with, found by offsets. Texts that users see are strings,
 // made when asked for and kept in a list of strings that is used again, so that a request allocates nothing once the
-// connection has seen one like it.
+// connection has seen one like it. Between requests all that has grown beyond the usual is given back.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,11 @@
 
 #include <magpie/context.h>
 
+#include "http/allowance.h"
 #include "http/input.h"
 #include "http/parser.h"
 #include "http/router.h"
+#include "http/target.h"
 
 namespace magpie::http {
 
@@ -38,9 +40,11 @@ class RequestState {
   int refusal() const { return parser_.refusal(); }
   const Head& head() const { return parser_.head(); }
 
-  // Once the head is complete: looks the path up. False: it makes no sense.
-  bool route(const Router& router);
+  // Once the head is complete: looks the path up. Returns what to answer if it makes no sense; 0: it does.
+  [[nodiscard]] int route(const Router& router);
   const Match& match() const { return match_; }
+  // Instead, for a head that was refused: the request has as much of a method and a path as was understood, and no body.
+  void begin_refused();
   // Then, with the limit of the route: false, and nothing is read: the body is larger than that.
   bool begin_body(std::uint64_t limit);
 
@@ -63,11 +67,17 @@ class RequestState {
   const std::string& method();
   const std::string& path() const { return path_; }
   const std::string& target();
+  const std::string& host();
   const std::string& param(std::string_view name) const;
   const std::string* query(std::string_view name);
   const std::string* field(std::string_view name);
+  std::string_view field_value(std::size_t i) const;
   const std::string& body();
   std::size_t read(std::span<char> into);
+  // Whether load() would read a body, of at most that size.
+  bool may_load(std::uint64_t at_most) const;
+  // Reads the whole body now, for body() or read() later. Blocks. Throws as body().
+  void load();
   const Context& context();
   // The handler is done: so is everything that it has started by its context.
   void end_context();
@@ -75,15 +85,19 @@ class RequestState {
  private:
   enum class Body : std::uint8_t { none_yet, length, chunked, read, failed };
 
+  void begin_texts();
   std::string& new_text();
   std::string_view slice(const Slice& place) const { return place.of(input.message()); }
-  std::string_view raw_path() const;
+  Target target_parts() const;
   std::size_t read_more(std::span<char> into);
   std::size_t read_length(std::span<char> into);
   std::size_t read_chunks(std::span<char> into);
   std::size_t receive(std::span<char> into);
   void fill(std::size_t least);
   void say_continue();
+  void give_back(std::size_t body_size);
+  void take_body_memory(std::size_t more);
+  void release_body_memory();
   [[noreturn]] void fail(int status);
 
   static constexpr std::uint64_t kDrainAtMost = 64 * 1024;
@@ -104,24 +118,28 @@ class RequestState {
   Match match_;
   std::vector<std::string> params_;
   std::vector<std::string*> field_texts_;  // by field; null: not asked for yet
-  struct QueryValue {
-    std::string* name;
+  struct QueryText {
+    std::uint32_t at;  // of the pair, in the query
     std::string* value;
   };
-  std::vector<QueryValue> query_;
-  bool query_parsed_ = false;
+  std::vector<QueryText> query_texts_;  // of what was asked for
 
   Body body_ = Body::none_yet;
   bool continue_awaited_ = false;  // by the peer, before it sends the body
   bool read_in_parts_ = false;
   bool read_whole_ = false;
+  bool was_loaded_ = false;       // all of it is in whole_
   std::size_t body_at_ = 0;       // what of the input is not of the head
   std::uint64_t body_left_ = 0;   // with a length
   std::uint64_t body_taken_ = 0;  // in chunks
+  std::uint64_t body_wire_ = 0;   // the same with all that is around them
   std::uint64_t body_limit_ = 0;
   std::int64_t body_due_ns_ = 0;  // the peer has to send so much more until then
   std::uint64_t body_credit_ = 0;
+  Allowance body_time_;  // of all of it
   std::string whole_;
+  std::size_t whole_taken_ = 0;   // by read(), if it was loaded
+  std::size_t memory_taken_ = 0;  // of what the server has for bodies
 
   std::optional<Context> context_;
 };

@@ -297,10 +297,10 @@ void ResponseState::send_now(std::string_view bytes) {
 void ResponseState::forget() {
   // What a connection that broke did not take must not reach the next one's peer.
   out_.clear();
-  constexpr std::size_t kKeep = 4 * kHoldAtMost;
-  if (out_.capacity() > kKeep) out_ = {};
-  if (pending_.capacity() > kKeep) pending_ = {};
-  if (fields_.capacity() > kKeep) fields_ = {};
+  constexpr std::size_t kKeep = 2 * kHoldAtMost;
+  for (std::string* text : {&out_, &pending_, &fields_}) {
+    if (text->capacity() > kKeep) give_back(*text);
+  }
 }
 
 }  // namespace magpie::http

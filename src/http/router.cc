@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "http/target.h"
 #include "http/text.h"
 
 namespace magpie::http {
@@ -35,9 +36,20 @@ void Router::add(std::string_view pattern, Handler handler,
   if (std::size_t space = pattern.find(' '); space != std::string_view::npos) {
     route->method = pattern.substr(0, space);
     if (!is_field_name(route->method)) refuse_pattern(pattern, "does not begin with a method");
+    if (std::any_of(route->method.begin(), route->method.end(),
+                    [](char c) { return c >= 'a' && c <= 'z'; }))
+      refuse_pattern(pattern, "would never match: methods are written in capitals, as GET");
     path = pattern.substr(std::min(pattern.find_first_not_of(' ', space), pattern.size()));
   }
   if (!path.starts_with('/')) refuse_pattern(pattern, "has no path that begins with /");
+  for (char c : path) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f)
+      refuse_pattern(pattern,
+                     "would never match: a path has no spaces or control characters; write %20");
+    if (c == '?' || c == '#')
+      refuse_pattern(pattern,
+                     "would never match: a path ends before ? and #; see Request::query()");
+  }
 
   Node* node = &root_;
   std::vector<std::unique_ptr<Route>>* ends = nullptr;
@@ -63,7 +75,14 @@ void Router::add(std::string_view pattern, Handler handler,
     } else {
       if (segment.find_first_of("{}") != std::string_view::npos)
         refuse_pattern(pattern, "has a parameter that is not a whole segment");
-      auto& child = node->literal[std::string(segment)];
+      if (segment.empty() && at < path.size())
+        refuse_pattern(pattern, "would never match: requests with // in their path are refused");
+      std::string text;
+      if (!append_decoded(text, segment, Plus::stays))
+        refuse_pattern(pattern, "has a % that is no escape; write %25");
+      if (!stays_below(text) || text.find('\0') != std::string::npos)
+        refuse_pattern(pattern, "would never match: requests with such a segment are refused");
+      auto& child = node->literal[std::move(text)];
       if (!child) child = std::make_unique<Node>();
       node = child.get();
     }

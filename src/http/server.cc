@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/detail/caught.h>
 #include <magpie/go.h>
 #include <magpie/time.h>
 
@@ -47,20 +48,6 @@ nanoseconds look_every(const PhaseTimes& times) {
   return nanoseconds(std::clamp<std::int64_t>(shortest / 4, 1'000'000, 500'000'000));
 }
 
-template <class Listener>
-class SocketAcceptor final : public Acceptor {
- public:
-  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {}
-  std::unique_ptr<net::Stream> accept() override {
-    return std::make_unique<decltype(listener_.accept())>(listener_.accept());
-  }
-  void close() noexcept override { listener_.close(); }
-  net::Address local_address() const override { return listener_.local_address(); }
-
- private:
-  Listener listener_;
-};
-
 // The route's handler, or what is to be answered without one.
 void dispatch(Request& request, Response& response) {
   Exchange& exchange = Exchange::of(request);
@@ -81,7 +68,12 @@ ServerCore::ServerCore(ServerOptions options)
     : options_(std::move(options)),
       context_(Context::background().with_cancel()),
       watchman_(std::make_shared<Watchman>(times_of(options_), look_every(times_of(options_)))),
-      free_connections_(std::max(options_.max_connections, 1)) {}
+      addresses_(std::make_shared<AddressTable>(
+          static_cast<std::size_t>(std::max(options_.max_connections_per_address, 0)), 0, 0)),
+      free_connections_(std::max(options_.max_connections, 1)),
+      room_(static_cast<std::size_t>(std::clamp(options_.max_connections / 64, 1, 64))) {
+  exchanges_.reserve(kKeptExchanges);
+}
 
 bool ServerCore::idle_connections_rest() const {
   return options_.rest_after.count() > 0 &&
@@ -143,38 +135,84 @@ void ServerCore::serve() {
 }
 
 void ServerCore::accept_all(Acceptor& acceptor) {
+  accept_until_stopped(acceptor);
+  accept_last(acceptor);
+  acceptor.close();
+  std::lock_guard hold(mutex_);
+  if (--accepting_ == 0) changed_.notify_all();
+}
+
+void ServerCore::accept_until_stopped(Acceptor& acceptor) {
   constexpr auto kFirstPause = std::chrono::milliseconds(5),
                  kLongestPause = std::chrono::milliseconds(500);
-  constexpr auto kFullPause = std::chrono::milliseconds(20);
   auto pause = kFirstPause;
-  const std::size_t room = static_cast<std::size_t>(std::max(options_.max_connections / 64, 1));
   for (;;) {
-    // Full: idle connections have to make room, also those that become idle later.
-    while (!free_connections_.try_acquire()) {
-      watchman_->end_idle(room);
-      if (free_connections_.try_acquire_for(kFullPause)) break;
-    }
-    if (watchman_->draining()) break;
     try {
-      std::unique_ptr<net::Stream> stream = acceptor.accept();
-      go([self = shared_from_this(), stream = std::move(stream)]() mutable {
-        self->serve_connection(std::move(stream));
-        self->free_connections_.release();
-      });
+      begin_connection(acceptor.accept());
       pause = kFirstPause;
       continue;
     } catch (const std::system_error& error) {
-      if (error.code() == std::errc::operation_canceled) break;
+      if (error.code() == std::errc::operation_canceled || error.code() == std::errc::timed_out)
+        return;
       // No descriptors, or no memory. Connections wait in the system's queue until there are some again.
-      watchman_->end_idle(room);
-    } catch (const std::bad_alloc&) {
+      watchman_->evict(room_);
+    } catch (...) {
+      (void)detail::caught();
     }
-    free_connections_.release();
     sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }
-  std::lock_guard hold(mutex_);
-  if (--accepting_ == 0) changed_.notify_all();
+}
+
+// Connections that were in the system's line when the server was asked to shut down: their clients think that they are
+// connected, and have sent requests.
+void ServerCore::accept_last(Acceptor& acceptor) {
+  constexpr int kLongestLine = 4096;  // of the system; the line may not end if it is filled again
+  try {
+    for (int i = 0; i < kLongestLine && !grace_is_over(); ++i) {
+      std::unique_ptr<net::Stream> stream = acceptor.accept_waiting();
+      if (!stream) return;
+      begin_connection(std::move(stream));
+    }
+  } catch (...) {
+    (void)detail::caught();  // no descriptors, or no memory
+  }
+}
+
+// Waits for room. Full: silent connections have to make some, also those that become silent later. False: the server is
+// over.
+bool ServerCore::take_place() {
+  constexpr auto kFullPause = std::chrono::milliseconds(20);
+  while (!free_connections_.try_acquire()) {
+    watchman_->evict(room_);
+    if (free_connections_.try_acquire_for(kFullPause)) return true;
+    if (grace_is_over()) return false;
+  }
+  return true;
+}
+
+void ServerCore::begin_connection(std::unique_ptr<net::Stream> stream) {
+  std::shared_ptr<CountedConnection> counted;
+  if (addresses_->counts_connections()) {
+    if (std::optional<AddressTable::Key> key = key_of_peer(*stream)) {
+      counted = CountedConnection::make(addresses_, *key);
+      if (!counted) return;  // too many of that address
+    }
+  }
+  if (!take_place()) return;
+  try {
+    go([self = shared_from_this(), stream = std::move(stream), counted]() mutable {
+      try {
+        self->serve_connection(std::move(stream));
+      } catch (...) {
+        (void)detail::caught();  // no memory to begin with
+      }
+      self->free_connections_.release();
+    });
+  } catch (...) {
+    free_connections_.release();
+    throw;
+  }
 }
 
 void ServerCore::serve_connection(std::unique_ptr<net::Stream> stream) {
@@ -192,13 +230,13 @@ bool ServerCore::shutdown_until(detail::DeadlineNs deadline) {
     return watchman_->count() == 0;
   }
   hold.unlock();
+  cut_off_ns_.store(deadline, std::memory_order_relaxed);
   watchman_->drain();
-  for (auto& acceptor : acceptors_) acceptor->close();
-  // Whoever waits for room looks again.
-  free_connections_.release(static_cast<std::int64_t>(acceptors_.size()));
+  for (auto& acceptor : acceptors_) acceptor->stop();
   hold.lock();
   changed_.wait(hold, [this] { return accepting_ == 0; });
   hold.unlock();
+  for (auto& acceptor : acceptors_) acceptor->close();  // of those that nobody has served
 
   bool drained = watchman_->wait_until_empty(deadline);
   if (!drained) {
@@ -226,10 +264,10 @@ std::unique_ptr<Exchange> ServerCore::take_exchange(Connection& connection) {
 }
 
 void ServerCore::give_exchange(std::unique_ptr<Exchange> exchange) {
-  constexpr std::size_t kKept = 64;
   exchange->detach();
   std::lock_guard hold(exchanges_mutex_);
-  if (exchanges_.size() < kKept) exchanges_.push_back(std::move(exchange));
+  // Does not allocate: the constructor has made room.
+  if (exchanges_.size() < kKeptExchanges) exchanges_.push_back(std::move(exchange));
 }
 
 Server::Server(ServerOptions options) : core_(std::make_shared<ServerCore>(std::move(options))) {}
@@ -243,16 +281,21 @@ void Server::handle(std::string_view pattern, Handler handler, RouteOptions opti
   core_->add_route(pattern, std::move(handler), options);
 }
 void Server::use(Middleware middleware) { core_->add_middleware(std::move(middleware)); }
-void Server::listen(std::string_view host_and_port) {
-  listen(net::TcpListener::bind(host_and_port));
+void Server::listen(std::string_view where) {
+  constexpr std::string_view kUnix = "unix:";
+  if (where.starts_with(kUnix)) return listen(bind_unix(where.substr(kUnix.size())));
+  listen(net::TcpListener::bind(where));
 }
 void Server::listen(net::TcpListener listener) {
-  core_->add_acceptor(std::make_unique<SocketAcceptor<net::TcpListener>>(std::move(listener)));
+  core_->add_acceptor(make_acceptor(std::move(listener)));
+}
+void Server::listen(net::UnixListener listener) {
+  core_->add_acceptor(make_acceptor(std::move(listener)));
 }
 void Server::listen(std::string_view host_and_port, const net::TlsServerConfig& tls) {
-  core_->add_acceptor(std::make_unique<SocketAcceptor<net::TlsListener>>(
-      net::TlsListener::bind(host_and_port, tls)));
+  core_->add_acceptor(make_acceptor(net::TcpListener::bind(host_and_port), tls));
 }
+void Server::listen_fd(int descriptor) { core_->add_acceptor(make_acceptor(descriptor)); }
 net::Address Server::local_address() const { return core_->local_address(); }
 void Server::serve() {
   auto core = core_;  // lives on if the Server is destroyed as soon as shutdown() has returned

@@ -11,21 +11,13 @@
 #include <magpie/mutex.h>
 #include <magpie/semaphore.h>
 
+#include "http/acceptor.h"
+#include "http/address_table.h"
 #include "http/exchange.h"
 #include "http/router.h"
 #include "http/watch.h"
 
 namespace magpie::http {
-
-// Where connections come from.
-class Acceptor {
- public:
-  virtual ~Acceptor() = default;
-  // Blocks. Throws std::system_error: errc::operation_canceled after close().
-  virtual std::unique_ptr<net::Stream> accept() = 0;
-  virtual void close() noexcept = 0;
-  virtual net::Address local_address() const = 0;
-};
 
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
@@ -49,6 +41,18 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const Handler& handler() const { return handler_; }
   bool idle_connections_rest() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
+  std::int64_t body_time_ns() const { return watchman_->time_of(Phase::body); }
+  std::int64_t write_time_ns() const { return watchman_->time_of(Phase::writing); }
+  // Of what all bodies together may take. False: there is not so much left.
+  bool take_body_memory(std::size_t bytes) {
+    const std::uint64_t before = body_memory_.fetch_add(bytes, std::memory_order_relaxed);
+    if (before + bytes <= options_.max_body_memory) return true;
+    release_body_memory(bytes);
+    return false;
+  }
+  void release_body_memory(std::size_t bytes) {
+    body_memory_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
   const Context& context() const { return context_; }
   Watchman& watchman() { return *watchman_; }
   std::unique_ptr<Exchange> take_exchange(Connection& connection);
@@ -57,6 +61,14 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
  private:
   void start();
   void accept_all(Acceptor& acceptor);
+  void accept_until_stopped(Acceptor& acceptor);
+  void accept_last(Acceptor& acceptor);
+  void begin_connection(std::unique_ptr<net::Stream> stream);
+  bool take_place();
+  // Asked to shut down, and the grace is over.
+  bool grace_is_over() const {
+    return cut_off_ns_.load(std::memory_order_relaxed) <= detail::steady_now_ns();
+  }
 
   const ServerOptions options_;
   const Context context_;
@@ -66,7 +78,13 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::vector<Middleware> middlewares_;
   Handler handler_;  // all of it: middlewares around the route's handler
 
+  const std::shared_ptr<AddressTable> addresses_;
   Semaphore free_connections_;
+  // How many connections are asked to go when there is no room.
+  const std::size_t room_;
+  // When the grace of a shutdown ends; never, as long as nobody has asked for one.
+  // atomic, a hint: who sees it late looks again soon
+  std::atomic<detail::DeadlineNs> cut_off_ns_{detail::kNoDeadline};
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -78,6 +96,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool over_ = false;  // shutdown has done what it can
   int accepting_ = 0;  // goroutines
 
+  // atomic, a count: relaxed
+  std::atomic<std::uint64_t> body_memory_{0};
+
+  static constexpr std::size_t kKeptExchanges = 64;
   Mutex exchanges_mutex_;
   // guarded by exchanges_mutex_
   std::vector<std::unique_ptr<Exchange>> exchanges_;

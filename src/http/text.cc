@@ -49,7 +49,11 @@ bool is_field_value(std::string_view text) noexcept {
   return true;
 }
 
-bool append_decoded(std::string& to, std::string_view text, Plus plus) {
+namespace {
+
+// Calls take(character) for each; both may end it with false.
+template <class Take>
+bool decode(std::string_view text, Plus plus, Take take) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     if (c == '%') {
@@ -61,9 +65,28 @@ bool append_decoded(std::string& to, std::string_view text, Plus plus) {
     } else if (c == '+' && plus == Plus::is_space) {
       c = ' ';
     }
-    to.push_back(c);
+    if (!take(c)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool append_decoded(std::string& to, std::string_view text, Plus plus) {
+  return decode(text, plus, [&](char c) {
+    to.push_back(c);
+    return true;
+  });
+}
+
+bool decodes_to(std::string_view text, std::string_view decoded) noexcept {
+  return decode(text, Plus::is_space,
+                [&](char c) {
+                  if (decoded.empty() || decoded.front() != c) return false;
+                  decoded.remove_prefix(1);
+                  return true;
+                }) &&
+         decoded.empty();
 }
 
 void append_number(std::string& to, unsigned long long number) {

@@ -16,6 +16,11 @@ bool is_field_value(std::string_view text) noexcept;
 enum class Plus { stays, is_space };
 // Appends the text with its %-escapes decoded. False: one of them is none.
 bool append_decoded(std::string& to, std::string_view text, Plus plus);
+// Whether the text of a query, decoded, is that one. False too: an escape is none.
+bool decodes_to(std::string_view text, std::string_view decoded) noexcept;
+
+// Makes it empty and gives its memory back, which assigning an empty one does not.
+inline void give_back(std::string& text) noexcept { std::string().swap(text); }
 
 void append_number(std::string& to, unsigned long long number);
 

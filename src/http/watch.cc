@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <magpie/go.h>
@@ -16,6 +16,21 @@ namespace {
 constexpr std::int64_t kNever = detail::kNoDeadline;
 constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
 constexpr detail::DeadlineNs kLongPast = 1;
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+// At a shutdown, for a client that may have sent a request: after its last answer, and after it has connected.
+constexpr std::int64_t kLastRequestNs = 200 * kMillisecond;
+constexpr std::int64_t kFirstRequestNs = 500 * kMillisecond;
+constexpr std::chrono::milliseconds kLookWhileDraining(10);
+// A connection without a whole header is silent after this time, and could be for want of others after that.
+constexpr std::int64_t kSilentNs = 1000 * kMillisecond;
+constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
+
+// Phases in which the server waits for the peer to begin, or to go on with, a header.
+constexpr bool is_silent(Phase phase) {
+  return phase == Phase::idle || phase == Phase::resting || phase == Phase::fresh ||
+         phase == Phase::head;
+}
 
 bool peer_has_left(int socket) {
   pollfd asked{.fd = socket, .events = POLLRDHUP, .revents = 0};
@@ -30,6 +45,10 @@ std::int64_t rough_now_ns() noexcept {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept {
+  return time_ns == kNever ? kNever : rough_ns + kRoughNs + time_ns;
+}
+
 Watched::Watched(Watchman& watchman, net::Stream& stream)
     : watchman_(watchman), stream_(stream), due_ns_(kNever) {
   watchman_.add(*this);
@@ -38,23 +57,32 @@ Watched::Watched(Watchman& watchman, net::Stream& stream)
 Watched::~Watched() { watchman_.remove(*this); }
 
 std::int64_t Watchman::due_after(Phase phase) const {
-  std::int64_t time = times_.of(phase);
-  return time == kNever ? kNever : rough_now_ns() + kRoughNs + time;
+  return due_in(rough_now_ns(), times_.of(phase));
 }
 
-void Watched::enter(Phase phase) { enter_until(phase, watchman_.due_after(phase)); }
+void Watched::enter(Phase phase) {
+  const std::int64_t time = watchman_.times_.of(phase);
+  const std::int64_t now = time != kNever || is_silent(phase) ? rough_now_ns() : 0;
+  change(phase, due_in(now, time), now);
+}
 
 void Watched::enter_until(Phase phase, std::int64_t due_ns) {
+  change(phase, due_ns, is_silent(phase) ? rough_now_ns() : 0);
+}
+
+void Watched::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (ended_) {
     ended_ = false;
     stream_.set_read_deadline_ns(detail::kNoDeadline);
     stream_.set_write_deadline_ns(detail::kNoDeadline);
   }
+  // Rest goes on with what idleness began.
+  if (phase != phase_ && phase != Phase::resting) since_ns_ = now_ns;
   phase_ = phase;
   to_end_ = false;
   due_ns_ = due_ns;
-  if ((is_idle_locked() || phase == Phase::fresh) && watchman_.draining()) end_wait_locked();
+  if (is_silent(phase) && watchman_.draining()) hasten_locked(now_ns);
 }
 
 bool Watched::has_to_end() const {
@@ -62,13 +90,43 @@ bool Watched::has_to_end() const {
   return to_end_ || watchman_.draining();
 }
 
+// Both directions: TLS may have to write in order to read.
 void Watched::end_wait_locked() {
   if (ended_) return;
   ended_ = true;
-  if (phase_ == Phase::writing) {
-    stream_.set_write_deadline_ns(kLongPast);
+  stream_.set_read_deadline_ns(kLongPast);
+  stream_.set_write_deadline_ns(kLongPast);
+}
+
+void Watched::hasten_locked(std::int64_t now_ns) {
+  if (phase_ == Phase::idle) {
+    due_ns_ = std::min(due_ns_, since_ns_ + kLastRequestNs);
+  } else if (phase_ == Phase::fresh) {
+    due_ns_ = std::min(due_ns_, since_ns_ + kFirstRequestNs);
+  } else if (phase_ == Phase::resting) {
+    due_ns_ = now_ns;
   } else {
-    stream_.set_read_deadline_ns(kLongPast);
+    return;  // a header that has begun has its time
+  }
+  to_end_ = true;
+  if (due_ns_ <= now_ns) end_wait_locked();
+}
+
+std::optional<std::int64_t> Watched::rank_locked(std::int64_t now_ns) const {
+  // Ranks of three classes: times, moved apart by more than a clock can tell.
+  constexpr std::int64_t kClass = std::int64_t{1} << 61;
+  const std::int64_t silence = now_ns - since_ns_;
+  switch (phase_) {
+    case Phase::fresh:
+    case Phase::head:
+      if (silence >= kSilentNs) return since_ns_ - kClass;
+      if (silence >= kMaybeSilentNs && phase_ == Phase::fresh) return since_ns_ + kClass;
+      return std::nullopt;
+    case Phase::idle:
+    case Phase::resting:
+      return since_ns_;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -100,13 +158,14 @@ std::size_t Watchman::count() const {
 
 void Watchman::add(Watched& connection) {
   std::lock_guard hold(mutex_);
+  if (!walks_) {
+    go([self = shared_from_this()] { self->walk(); });  // before the list is touched: it may throw
+    walks_ = true;
+  }
   connection.next_ = first_;
   (first_ != nullptr ? first_->previous_ : last_) = &connection;
   first_ = &connection;
   ++count_;
-  if (walks_) return;
-  walks_ = true;
-  go([self = shared_from_this()] { self->walk(); });
 }
 
 void Watchman::remove(Watched& connection) {
@@ -119,7 +178,11 @@ void Watchman::remove(Watched& connection) {
 void Watchman::walk() {
   std::unique_lock hold(mutex_);
   while (count_ > 0) {
-    (void)changed_.wait_for(hold, look_every_, [this] { return count_ == 0; });
+    const bool drained = draining();
+    (void)changed_.wait_for(
+        hold,
+        drained ? std::min<std::chrono::nanoseconds>(look_every_, kLookWhileDraining) : look_every_,
+        [&] { return count_ == 0 || draining() != drained; });
     const std::int64_t now = detail::steady_now_ns();
     for (Watched* c = first_; c != nullptr; c = c->next_) c->look(now);
     look_for_departed(hold);
@@ -143,18 +206,48 @@ void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
 
 void Watchman::drain() {
   draining_.store(true, std::memory_order_release);
-  end_idle(std::numeric_limits<std::size_t>::max());
+  std::lock_guard hold(mutex_);
+  const std::int64_t now = rough_now_ns();
+  for (Watched* c = first_; c != nullptr; c = c->next_) {
+    std::lock_guard hold_connection(c->mutex_);
+    c->hasten_locked(now);
+  }
+  changed_.notify_all();
 }
 
-void Watchman::end_idle(std::size_t at_most) {
+void Watchman::evict(std::size_t at_most) {
+  struct Candidate {
+    std::int64_t rank;
+    Watched* connection;
+    bool operator<(const Candidate& other) const { return rank < other.rank; }
+  };
+  std::array<Candidate, 64> found;  // a heap: the one that may stay rather is on top
+  at_most = std::min(at_most, found.size());
+  std::size_t count = 0;
   std::lock_guard hold(mutex_);
-  for (Watched* c = last_; c != nullptr && at_most > 0; c = c->previous_) {
+  const std::int64_t now = rough_now_ns();
+  for (Watched* c = last_; c != nullptr; c = c->previous_) {
     std::lock_guard hold_connection(c->mutex_);
-    // A fresh connection has a request on its way, most likely: only the end of everything is a reason.
-    if (!c->is_idle_locked() && !(draining() && c->phase_ == Phase::fresh)) continue;
-    c->to_end_ = true;
-    c->end_wait_locked();
-    --at_most;
+    if (c->to_end_ && at_most > 0) {
+      --at_most;  // it is on its way
+      if (count > at_most) std::pop_heap(found.begin(), found.begin() + count--);
+      continue;
+    }
+    std::optional<std::int64_t> rank = c->rank_locked(now);
+    if (!rank || at_most == 0) continue;
+    if (count == at_most) {
+      if (found[0].rank <= *rank) continue;
+      std::pop_heap(found.begin(), found.begin() + count--);
+    }
+    found[count++] = {*rank, c};
+    std::push_heap(found.begin(), found.begin() + count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Watched& chosen = *found[i].connection;
+    std::lock_guard hold_connection(chosen.mutex_);
+    if (!chosen.rank_locked(now)) continue;  // it has just been heard of
+    chosen.to_end_ = true;
+    chosen.end_wait_locked();
   }
 }
 

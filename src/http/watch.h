@@ -8,6 +8,10 @@
 // A handler that works for long, and has asked for its request's context, is told by it that the client has left: the watchman
 // asks the system.
 //
+// At the limit of connections those are asked to end that have been silent for longest. At a shutdown all silent ones are,
+// but not at once if they have just been answered, or have just come: a client that knows nothing of it may have sent a
+// request. A connection that is asked to end looks first whether bytes have come (Connection::receive_more).
+//
 // Writing down and looking are under the connection's mutex, so a deadline that is moved belongs to the phase that was
 // seen. The next phase takes it away again.
 #pragma once
@@ -45,6 +49,8 @@ struct PhaseTimes {
 
 // Of the steady clock, as the system last noted it: some milliseconds old, and cheap.
 std::int64_t rough_now_ns() noexcept;
+// When a time that begins then, by that clock, is over.
+std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept;
 
 class Watchman;
 
@@ -70,10 +76,14 @@ class Watched {
 
  private:
   friend class Watchman;
+  void change(Phase phase, std::int64_t due_ns, std::int64_t now_ns);
   void look(std::int64_t now_ns);
+  // The server shuts down: a silent connection has little time left.
+  void hasten_locked(std::int64_t now_ns);
+  // How urgently it should go if room is needed; the smallest goes first. None: it may stay.
+  std::optional<std::int64_t> rank_locked(std::int64_t now_ns) const;
   // The context to cancel, if the peer has gone.
   std::optional<Context> take_context_of_departed();
-  bool is_idle_locked() const { return phase_ == Phase::idle || phase_ == Phase::resting; }
   void end_wait_locked();
 
   Watchman& watchman_;
@@ -87,8 +97,9 @@ class Watched {
   // guarded by mutex_
   Phase phase_ = Phase::busy;
   bool ended_ = false;   // a deadline of the stream lies in the past, by us
-  bool to_end_ = false;  // asked by end_idle() in this phase
+  bool to_end_ = false;  // asked by evict() or drain() in this phase
   std::int64_t due_ns_;
+  std::int64_t since_ns_ = 0;  // when the phase began, if it is a silent one, by the rough clock
   std::optional<Context> context_;  // to cancel if the peer leaves
 };
 
@@ -97,6 +108,7 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   Watchman(const PhaseTimes& times, std::chrono::nanoseconds look_every)
       : times_(times), look_every_(look_every) {}
 
+  std::int64_t time_of(Phase phase) const { return times_.of(phase); }
   // When a phase that begins now is over.
   std::int64_t due_after(Phase phase) const;
   std::size_t count() const;
@@ -105,8 +117,9 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   // Closes all streams.
   void cut_off();
-  // Asks so many of the oldest connections that are idle to end, to make room.
-  void end_idle(std::size_t at_most);
+  // Asks so many connections to end, to make room: first those that have never sent a whole header and have been silent for a
+  // second, then those between requests, each time the most silent ones. At most 64.
+  void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);
 

@@ -72,11 +72,23 @@ inline std::size_t number(std::string_view text, std::size_t at_most) {
   return std::min(n, at_most);
 }
 
+// What a handler gets never leads elsewhere.
+inline void check_target(const Request& req) {
+  const std::string path = req.path() + "/";
+  if (!req.target().starts_with('/')) fail("a target that begins elsewhere: " + req.target());
+  for (const char* part : {"/../", "/./"}) {
+    if (path.find(part) != std::string::npos) fail("a path that leads elsewhere: " + path);
+  }
+  if (req.path().find("//") != std::string::npos || req.param("rest").starts_with('/'))
+    fail("a path with nothing in it: " + path);
+}
+
 inline http::Handler record(http::Handler next) {
   return [next = std::move(next)](Request& req, Response& res) {
     Seen& now = seen.emplace_back();
     now.method = req.method();
     now.target = req.target();
+    if (!req.route().empty()) check_target(req);
     int thrown = 500;
     try {
       next(req, res);
@@ -86,6 +98,8 @@ inline http::Handler record(http::Handler next) {
       thrown = error.status();
       now.status = res.started() ? res.status() : thrown;
       now.may_be_cut |= res.started();
+      // It was no request, or for nowhere: its answer is that to nobody.
+      if (req.route().empty() && thrown != 404) seen.pop_back();
       throw;
     } catch (...) {
       now.status = res.started() ? res.status() : thrown;

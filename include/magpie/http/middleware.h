@@ -20,8 +20,19 @@ using Handler = std::function<void(Request&, Response&)>;
 // Makes a handler that does something before and after `next`, or instead of it. Called once per Server::use().
 using Middleware = std::function<Handler(Handler next)>;
 
-// At most so many requests at a time; others are answered 503 at once.
+// At most so many requests at a time; others are answered 503 at once. Bodies up to ServerOptions::max_body_bytes are read
+// before, so that a client that sends slowly holds no place.
 Middleware limit_concurrency(std::size_t requests);
+
+// What one remote address may do; of IPv6 one /64. 0: no limit.
+struct AddressLimits {
+  std::size_t connections = 0;     // that have sent a request and are open
+  double requests_per_second = 0;  // on average
+  std::size_t burst = 0;           // so many at once, after a pause; 0: what is allowed in a second
+};
+// Beyond that, requests are answered 429 with Retry-After; a connection too many is closed after that. Behind a proxy all
+// clients have the proxy's address: limit there. Throws std::invalid_argument for a rate that is none.
+Middleware limit_per_address(const AddressLimits& limits);
 
 // A request that has not begun to answer after this time is answered 503, and its connection ended; one that has is cut
 // off. Its context is cancelled. The handler itself goes on until it looks: reading and writing fail with

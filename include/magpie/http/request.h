@@ -23,11 +23,15 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   const std::string& method() const;
-  // Without the query; %-escapes are decoded.
+  // Without the query; %-escapes are decoded. Has no "." or ".." and no "//", also none that was escaped: see param().
   const std::string& path() const;
-  // Path and query as they came.
+  // Path and query as they came; begins with / in every handler of a route.
   const std::string& target() const;
-  // What stood in the place of {name} in the route's pattern, decoded.
+  // "example.org:8080": whom the client asks for, by the target ("http://example.org:8080/") or the header Host. A name or an
+  // address, and maybe a port; nothing else is let through. Whether it is a name of yours is for you to check.
+  const std::string& host() const;
+  // What stood in the place of {name} in the route's pattern, decoded. May be used as a path below some directory: it is
+  // not absolute and does not lead out. It may have a / in it, where the client has escaped it as %2F.
   const std::string& param(std::string_view name) const;
   // The first value of that name in the query, decoded.
   const std::string& query(std::string_view name) const;

@@ -216,5 +216,123 @@ RT_TEST(HttpLimits, ABodyThatEndsTooEarlyIsNotTakenForWhole) {
   EXPECT_EQ(whole, 0);
 }
 
+RT_TEST(HttpLimits, TrailersHaveTheLimitsOfAHeader) {
+  Server server(ServerOptions{.max_header_bytes = 2000, .max_header_fields = 10});
+  add_echo(server);
+  auto post = [&](const std::string& trailer) {
+    return status_of(answer_to(
+        server,
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n" +
+            trailer + "\r\n"));
+  };
+  EXPECT_EQ(post("A: b\r\n"), 200);
+  EXPECT_EQ(post("A: b\r\n c\r\n"), 400);
+  EXPECT_EQ(post("A: " + std::string(1800, 'x') + "\r\n"), 200);
+  EXPECT_EQ(post("A: " + std::string(2100, 'x') + "\r\n"), 431);
+  std::string many;
+  for (int i = 0; i < 11; ++i) many += "A: b\r\n";
+  EXPECT_EQ(post(many), 431);
+}
+
+RT_TEST(HttpLimits, ABodyThatNobodyReadsIsThrownAwayByTheBytesOfTheWire) {
+  Server server;
+  server.handle("POST /", [](Request&, Response& res) { res.send("unread"); });
+  server.handle("GET /next", [](Request&, Response& res) { res.send("next"); });
+  auto answers = [&](int chunks) {
+    std::string all = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const std::string chunk = "10;" + std::string(90, 'x') + "\r\n0123456789abcdef\r\n";
+    for (int i = 0; i < chunks; ++i) all += chunk;
+    return answer_to(server, all + "0\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n");
+  };
+  EXPECT_NE(answers(100).find("next"), std::string::npos);
+  EXPECT_EQ(answers(1000).find("next"), std::string::npos);  // 16 KB, but 115 KB of the wire
+}
+
+RT_TEST(HttpLimits, ABodyOfNothingButChunkHeadersIsRefused) {
+  Server server;
+  add_echo(server);
+  std::string all = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 1000; ++i) all += "1;" + std::string(200, 'x') + "\r\ny\r\n";
+  EXPECT_EQ(status_of(answer_to(server, all + "0\r\n\r\n")), 400);
+  std::string small = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 20'000; ++i) small += "1\r\ny\r\n";
+  EXPECT_EQ(status_of(answer_to(server, small + "0\r\n\r\n")), 200);
+}
+
+RT_TEST(HttpLimits, ABodyThatIsTooSlowAsAWholeIsAnswered408) {
+  Server server(ServerOptions{.body_timeout = 100ms, .min_bytes_per_second = 1'000'000});
+  add_echo(server);
+  Talk talk(server);
+  talk.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 409600\r\n\r\n");
+  auto drip = spawn([&] {
+    try {
+      // Each 4 KiB come in time, but at less than half of the rate.
+      for (int i = 0; i < 100; ++i) {
+        talk.say(std::string(4096, 'x'));
+        sleep_for(10ms);
+      }
+    } catch (const std::system_error&) {
+    }
+  });
+  talk.hear_body();
+  EXPECT_EQ(talk.status(), 408);
+  talk.close();
+  talk.wait_for_server();
+}
+
+RT_TEST(HttpLimits, AClientThatReadsTooSlowlyAsAWholeIsCutOff) {
+  Server server(ServerOptions{.write_timeout = 100ms, .min_bytes_per_second = 1'000'000});
+  std::atomic<bool> failed{false};
+  server.handle("GET /", [&](Request&, Response& res) {
+    try {
+      for (int i = 0; i < 200; ++i) {
+        res.write(std::string(1000, 'x'));
+        res.flush();
+      }
+    } catch (const std::system_error&) {
+      failed = true;
+      throw;
+    }
+  });
+  Talk talk(server, 1000, 1000);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  try {
+    std::byte some[1000];
+    while (talk.stream().read(some) > 0) sleep_for(5ms);  // each write is taken in time
+  } catch (const std::system_error&) {
+  }
+  talk.wait_for_server();
+  EXPECT_TRUE(failed);
+}
+
+RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
+  Server server(ServerOptions{.max_body_memory = 300'000});
+  Chan<void> inside, leave;
+  server.handle("POST /hold", [&](Request& req, Response& res) {
+    (void)req.body();
+    inside.send();
+    leave.recv();
+    res.send("held");
+  });
+  add_echo(server);
+  const std::string body(200'000, 'x');
+  auto post = [&](const char* path) {
+    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" +
+           body;
+  };
+  Talk holds(server);
+  holds.say(post("/hold"));
+  inside.recv();
+  EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 503);
+  EXPECT_EQ(
+      status_of(answer_to(server, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")),
+      200);
+  leave.send();
+  EXPECT_EQ(holds.hear_body(), "held");
+  holds.close();
+  holds.wait_for_server();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
+}
+
 }  // namespace
 }  // namespace magpie::http

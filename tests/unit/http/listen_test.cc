@@ -3,7 +3,10 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fcntl.h>
@@ -292,6 +295,89 @@ RT_TEST(HttpListen, AServerThatIsDestroyedEndsByItself) {
   conn.set_deadline(50s);
   conn.write(kGet);
   hear_until(conn, "hello");
+}
+
+// The server's end of a connection: it is a descriptor of this program too.
+int other_end_of(const net::TcpConn& conn) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+        peer.ss_family == AF_INET &&
+        net::Address::from(reinterpret_cast<sockaddr*>(&peer), size) == conn.local_address())
+      return fd;
+  }
+  return -1;
+}
+
+RT_TEST(HttpListen, APeerThatVanishesWithoutAWordIsFoundOut) {
+  Server server;
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  Serving serving(server);
+  auto conn = serving.connect();
+  conn.write(kGet);
+  hear_until(conn, "hello");
+  const int fd = other_end_of(conn);
+  int on = 0, idle = 0;
+  socklen_t size = sizeof on;
+  ASSERT_EQ(::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
+  ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &size), 0);
+  EXPECT_EQ(on, 1);
+  EXPECT_EQ(idle, 15);
+}
+
+std::string ask_unix(const std::string& path) {
+  auto conn = net::UnixConn::connect(path);
+  conn.set_deadline(50s);
+  conn.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  std::string heard;
+  char bytes[4096];
+  while (std::size_t n = conn.read(std::as_writable_bytes(std::span(bytes))))
+    heard.append(bytes, n);
+  return heard;
+}
+
+RT_TEST(HttpListen, AServerMayListenOnAUnixSocket) {
+  const std::string path = "/tmp/magpie-listen-test-" + std::to_string(::getpid());
+  for (int round = 0; round < 2; ++round) {
+    Server server;
+    server.handle("GET /",
+                  [](Request& req, Response& res) { res.send("[" + req.remote_address() + "]"); });
+    server.use(access_log([](std::string_view line) { EXPECT_TRUE(line.starts_with("- - - ")); }));
+    server.listen("unix:" + path);
+    EXPECT_THROW(server.listen("unix:" + path), std::system_error);  // somebody listens
+    auto served = spawn([&] { server.serve(); });
+    EXPECT_TRUE(ask_unix(path).ends_with("[]"));
+    server.shutdown(0s);
+    served.join();
+    EXPECT_NE(::access(path.c_str(), F_OK), 0);
+    // What a program that was killed leaves behind is no obstacle.
+    const int left = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const net::Address address = net::Address::unix_path(path);
+    ASSERT_EQ(::bind(left, address.data(), address.size()), 0);
+    ::close(left);
+  }
+  ::unlink(path.c_str());
+}
+
+RT_TEST(HttpListen, AServerMayListenOnASocketThatSomebodyElseHasBound) {
+  Server server;
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  const net::Address any = net::Address::parse("127.0.0.1:0");
+  ASSERT_EQ(::bind(fd, any.data(), any.size()), 0);
+  server.listen_fd(fd);
+  EXPECT_NE(server.local_address().port(), 0);
+  auto served = spawn([&] { server.serve(); });
+  auto conn = net::TcpConn::connect(server.local_address().to_string());
+  conn.set_deadline(50s);
+  conn.write(kGet);
+  EXPECT_TRUE(hear_until(conn, "hello").starts_with("HTTP/1.1 200"));
+  const int datagrams = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  EXPECT_THROW(server.listen_fd(datagrams), std::invalid_argument);
+  EXPECT_THROW(server.listen_fd(-1), std::system_error);
+  EXPECT_EQ(::close(datagrams), 0);  // still ours
+  server.shutdown(0s);
 }
 
 }  // namespace

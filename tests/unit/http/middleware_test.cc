@@ -140,6 +140,22 @@ RT_TEST(HttpMiddleware, AHandlerInTheMiddleOfItsBodyIsCutOffByTheTimeOut) {
   EXPECT_FALSE(all.ends_with("0\r\n\r\n"));
 }
 
+RT_TEST(HttpMiddleware, AConnectionThatWasAnnouncedAsKeptIsKeptAlthoughTheTimeIsUp) {
+  Server server;
+  server.use(timeout(5ms));
+  server.handle("POST /", [](Request& req, Response& res) {
+    Context context = req.context();
+    res.send(req.body());
+    context.done().recv();  // the time is up when all has been said
+  });
+  Talk talk(server);
+  for (int i = 0; i < 5; ++i) {
+    talk.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+    EXPECT_EQ(talk.hear_body(), "hi");
+    EXPECT_EQ(talk.head().find("Connection: close"), std::string::npos);
+  }
+}
+
 RT_TEST(HttpMiddleware, AHandlerInTimeDoesNotFeelTheTimeOut) {
   Server server;
   server.use(timeout(40s));
@@ -175,9 +191,66 @@ RT_TEST(HttpMiddleware, TheAccessLogHasALineForEachRequest) {
   }
   std::string lines = out.str();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
-  EXPECT_NE(lines.find("\"GET /?a=_b HTTP/1.1\" 200 5 "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"GET /?a=\\x22b HTTP/1.1\" 200 5 "), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"GET /none HTTP/1.1\" 404 10 "), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"GET /throw HTTP/1.1\" 500 22 "), std::string::npos) << lines;
+}
+
+RT_TEST(HttpMiddleware, TheAccessLogHasALineForEachRequestThatWasRefused) {
+  std::ostringstream out;
+  {
+    Server server(ServerOptions{.max_header_bytes = 200,
+                                .max_header_fields = 4,
+                                .max_body_bytes = 10,
+                                .header_timeout = 20ms});
+    server.use(access_log(out));
+    for (const char* request :
+         {"GET\r\n\r\n", "GET /\x1b[31m HTTP/1.1\r\nHost: x\r\n\r\n",
+          "GET /two HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+          "GET /many HTTP/1.1\r\nHost: x\r\nA: b\r\nA: b\r\nA: b\r\nA: b\r\n\r\n",
+          "GET /new HTTP/1.7\r\nHost: x\r\n\r\n"})
+      (void)support::answer_to(server, request);
+    Talk slow(server);
+    slow.say("GET /slow HTTP/1.1\r\nHo");
+    slow.hear_all();
+    (void)support::answer_to(server, "GET /" + std::string(300, 'x') + " HTTP/1.1\r\n");
+  }
+  const std::string lines = out.str();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 7) << lines;
+  for (const char* line : {"\"-\" 400 ", "\"GET /two HTTP/1.1\" 400 ",
+                           "\"GET /many HTTP/1.1\" 431 ", "\" 505 ", "\" 408 ", "\" 414 "})
+    EXPECT_NE(lines.find(line), std::string::npos) << line << " in\n" << lines;
+}
+
+RT_TEST(HttpMiddleware, ASlowBodyHoldsNoPlace) {
+  Server server;
+  Chan<void> slow_came(1);
+  server.use([slow_came](Handler next) -> Handler {
+    return [=](Request& req, Response& res) {
+      if (req.content_length() == 5u) slow_came.send();
+      next(req, res);
+    };
+  });
+  server.use(limit_concurrency(1));
+  server.handle("POST /", [](Request& req, Response& res) {
+    std::string all;
+    char some[3];
+    while (std::size_t n = req.read(std::span<char>(some))) all.append(some, n);
+    res.send(all);
+  });
+  server.handle("GET /", [](Request& req, Response& res) { res.send("free" + req.body()); });
+  Talk slow(server), quick(server);
+  slow.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel");
+  slow_came.recv();
+  for (int i = 0; i < 10; ++i) {
+    quick.say(kGet);
+    EXPECT_EQ(quick.hear_body(), "free");
+    quick.say(
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n");
+    EXPECT_EQ(quick.hear_body(), "hi");
+  }
+  slow.say("lo");
+  EXPECT_EQ(slow.hear_body(), "hello");
 }
 
 }  // namespace

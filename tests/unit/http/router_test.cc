@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace magpie::http {
@@ -85,6 +86,36 @@ TEST(HttpRouter, PatternsThatMakeNoSenseAreRefused) {
                               "/{rest...}/a", "/{a b}", "GE(T /", "GET /a/{y}"}) {
     EXPECT_THROW(routes.add(pattern), std::invalid_argument) << pattern;
   }
+}
+
+TEST(HttpRouter, PatternsThatCanNeverMatchAreRefusedWithTheReason) {
+  Routes routes{};
+  for (auto [pattern, why] : {std::pair{"get /x", "capitals"},
+                              {"Get /x", "capitals"},
+                              {"GET /a b", "spaces"},
+                              {"GET /a ", "spaces"},
+                              {"GET /a\tb", "spaces"},
+                              {"GET /a?b=c", "before ?"},
+                              {"GET /a#b", "before ?"},
+                              {"GET /a//b", "//"},
+                              {"GET /a/../b", "such a segment"},
+                              {"GET /.", "such a segment"},
+                              {"GET /%2e%2e", "such a segment"},
+                              {"GET /100%", "no escape"}}) {
+    try {
+      routes.add(pattern);
+      ADD_FAILURE() << pattern;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(pattern), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(HttpRouter, EscapesInAPatternStandForWhatTheyMean) {
+  Routes routes{"GET /a%20b", "GET /\xc3\xbc"};
+  EXPECT_EQ(routes.find("GET", "/a b"), "GET /a%20b");  // as it is when it was decoded
+  EXPECT_EQ(routes.find("GET", "/\xc3\xbc"), "GET /\xc3\xbc");
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#include "http/target.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "http/text.h"
+
+namespace magpie::http {
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+bool is_port_or_none(std::string_view text) {
+  if (text.size() > 5 || !std::all_of(text.begin(), text.end(), is_digit)) return false;
+  unsigned number = 0;
+  for (char c : text) number = number * 10 + static_cast<unsigned>(c - '0');
+  return number <= 65535;  // none is the scheme's own
+}
+
+// Characters of names of machines. RFC 3986 allows more, which no machine is called by.
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
+bool is_address_in_brackets(std::string_view text) {
+  if (text.size() < 4 || text.front() != '[' || text.back() != ']') return false;
+  text = text.substr(1, text.size() - 2);
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_hex(c) || c == ':' || c == '.'; }) &&
+         text.find(':') != std::string_view::npos;
+}
+
+}  // namespace
+
+bool is_authority(std::string_view text) noexcept {
+  std::size_t host_end = text.size();
+  if (text.starts_with('[')) {
+    std::size_t bracket = text.find(']');
+    if (bracket == std::string_view::npos) return false;
+    host_end = bracket + 1;
+  } else {
+    host_end = std::min(text.find(':'), text.size());
+  }
+  std::string_view host = text.substr(0, host_end), rest = text.substr(host_end);
+  if (!rest.empty() && (rest.front() != ':' || !is_port_or_none(rest.substr(1)))) return false;
+  return host.starts_with('[') ? is_address_in_brackets(host) : is_name(host);
+}
+
+std::optional<Target> parse_target(std::string_view text) noexcept {
+  if (text.find('#') != std::string_view::npos) return std::nullopt;
+  Target target;
+  if (!text.starts_with('/') && text != "*") {
+    constexpr std::string_view kPlain = "http://", kSecure = "https://";
+    if (same_name(text.substr(0, kPlain.size()), kPlain)) {
+      text.remove_prefix(kPlain.size());
+    } else if (same_name(text.substr(0, kSecure.size()), kSecure)) {
+      text.remove_prefix(kSecure.size());
+    } else {
+      return std::nullopt;
+    }
+    std::size_t end = std::min(text.find_first_of("/?"), text.size());
+    target.authority = text.substr(0, end);
+    if (!is_authority(target.authority)) return std::nullopt;
+    text.remove_prefix(end);
+  }
+  std::size_t mark = std::min(text.find('?'), text.size());
+  target.path = text.substr(0, mark);
+  target.query = text.substr(mark);
+  return target;
+}
+
+bool stays_below(std::string_view decoded_segment) noexcept {
+  if (decoded_segment.find('/') == std::string_view::npos)
+    return decoded_segment != "." && decoded_segment != "..";
+  // An escaped slash: whoever takes the text for a path sees several segments.
+  while (true) {
+    std::size_t slash = std::min(decoded_segment.find('/'), decoded_segment.size());
+    std::string_view one = decoded_segment.substr(0, slash);
+    if (one.empty() || one == "." || one == "..") return false;
+    if (slash == decoded_segment.size()) return true;
+    decoded_segment.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace magpie::http
