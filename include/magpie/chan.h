@@ -7,11 +7,13 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <magpie/detail/chan_core.h>
 #include <magpie/detail/element.h>
+#include <magpie/detail/with_context.h>
 #include <magpie/plain_move.h>
 
 namespace magpie {
@@ -71,6 +73,51 @@ class Chan {
   std::optional<T> recv() const {
     detail::Incoming<T> in;
     return in.take(detail::receive(core_, in.address()));
+  }
+
+  // The same, but no longer than until the context is over (context.h): then they throw
+  // std::system_error, or with `error` send() returns false and recv() nullopt. What was not sent,
+  // also because the channel is closed, stays where it was: a value that was given as an rvalue
+  // too. A recv() that returns nullopt without an error found the channel closed. (For a T that
+  // travels on the heap see try_send.)
+  void send(const Context& context, T&& value) const {
+    std::error_code error;
+    if (!send(context, std::move(value), error)) detail::throw_over(error, "Chan::send");
+  }
+  void send(const Context& context, const T& value) const requires std::is_copy_constructible_v<T> {
+    send(context, T(value));
+  }
+  bool send(const Context& context, T&& value, std::error_code& error) const {
+    return detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      detail::Outgoing<T> out(value);
+      detail::ChanResult result = detail::send(core_, out.address(), source);
+      if (result == detail::ChanResult::done) {
+        out.let_go();
+      } else {
+        out.give_back(value);
+      }
+      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+      return result == detail::ChanResult::done;
+    });
+  }
+  bool send(const Context& context, const T& value,
+            std::error_code& error) const requires std::is_copy_constructible_v<T> {
+    return send(context, T(value), error);
+  }
+  std::optional<T> recv(const Context& context) const {
+    std::error_code error;
+    std::optional<T> value = recv(context, error);
+    if (error) detail::throw_over(error, "Chan::recv");
+    return value;
+  }
+  std::optional<T> recv(const Context& context, std::error_code& error) const {
+    detail::Incoming<T> in;
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      result = detail::receive(core_, in.address(), source);
+      return result != detail::ChanResult::refused;
+    });
+    return in.take(result);
   }
 
   // The same without waiting: false, and the value untouched, if it would have to; true: the value was moved from, so give it
@@ -173,6 +220,33 @@ class Chan<void> {
   }
   // As Chan<T>::recv; false once closed and drained.
   bool recv() const { return detail::receive(core_, nullptr) == detail::ChanResult::done; }
+
+  // As those of Chan<T> with a context.
+  void send(const Context& context) const {
+    std::error_code error;
+    if (!send(context, error)) detail::throw_over(error, "Chan::send");
+  }
+  bool send(const Context& context, std::error_code& error) const {
+    return detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      detail::ChanResult result = detail::send(core_, nullptr, source);
+      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+      return result == detail::ChanResult::done;
+    });
+  }
+  bool recv(const Context& context) const {
+    std::error_code error;
+    bool received = recv(context, error);
+    if (error) detail::throw_over(error, "Chan::recv");
+    return received;
+  }
+  bool recv(const Context& context, std::error_code& error) const {
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      result = detail::receive(core_, nullptr, source);
+      return result != detail::ChanResult::refused;
+    });
+    return result == detail::ChanResult::done;
+  }
 
   bool try_send() const {
     detail::ChanResult result = detail::try_send(core_, nullptr);

@@ -6,10 +6,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -75,6 +77,38 @@ class CondVar {
     return predicate();
   }
 
+  // As wait(), but no longer than until the context is over (context.h): then it throws, or returns
+  // false. Also then it holds the lock again, for which it may have to wait. Without a
+  // notification: none is lost, the next in line has it.
+  template <class Lock>
+  void wait(Lock& lock, const Context& context) {
+    std::error_code error;
+    if (!wait(lock, context, error)) detail::throw_over(error, "CondVar::wait");
+  }
+  template <class Lock>
+  bool wait(Lock& lock, const Context& context, std::error_code& error) {
+    return detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      return wait_with(user_lock(lock), source);
+    });
+  }
+
+  // The same until `predicate()`, asked under the lock, is true; asked once more when the context
+  // is over meanwhile.
+  template <class Lock, class Predicate>
+  void wait(Lock& lock, const Context& context, Predicate predicate) {
+    std::error_code error;
+    if (!wait(lock, context, predicate, error)) detail::throw_over(error, "CondVar::wait");
+  }
+  template <class Lock, class Predicate>
+  bool wait(Lock& lock, const Context& context, Predicate predicate, std::error_code& error) {
+    return detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      while (!predicate()) {
+        if (!wait_with(user_lock(lock), source)) return static_cast<bool>(predicate());
+      }
+      return true;
+    });
+  }
+
  private:
   // The caller's lock, whatever it is.
   struct UserLock {
@@ -84,11 +118,16 @@ class CondVar {
   };
 
   template <class Lock>
+  static UserLock user_lock(Lock& lock) {
+    return {&lock, [](void* its) { static_cast<Lock*>(its)->lock(); },
+            [](void* its) { static_cast<Lock*>(its)->unlock(); }};
+  }
+
+  template <class Lock>
   std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline,
                                const std::stop_token* stop = nullptr) {
-    UserLock user{&lock, [](void* its) { static_cast<Lock*>(its)->lock(); },
-                  [](void* its) { static_cast<Lock*>(its)->unlock(); }};
-    return wait_erased(user, deadline, stop) ? std::cv_status::no_timeout : std::cv_status::timeout;
+    return wait_erased(user_lock(lock), deadline, stop) ? std::cv_status::no_timeout
+                                                        : std::cv_status::timeout;
   }
 
   template <class Lock, class Predicate>
@@ -101,6 +140,10 @@ class CondVar {
 
   // False: time was up. Does not wait if a stop has been requested.
   bool wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop);
+  // False: the context was over.
+  bool wait_with(UserLock user, sched::CancelSource* source);
+  template <class Until>
+  bool unlock_and_wait(UserLock user, Until until, const std::stop_token* stop);
   void notify_all_for_stop() noexcept;
 
   // What happens in it: src/sync/cond_var.cc.

@@ -15,6 +15,7 @@
 
 #include <magpie/chan.h>
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/with_context.h>
 #include <magpie/time.h>
 
 namespace magpie {
@@ -52,6 +53,18 @@ using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, 
 
 }  // namespace detail
 
+// Every call of the core that can block takes a context too: Chan::send and recv, lock, acquire,
+// wait, join, sleep_for, submit. For all of them:
+// - A context that is over fails the call before it is tried, also if it would not have to wait.
+// - Cancelling ends the wait at once. The call then throws std::system_error with err() as its code
+//   and the name of the call in its text; with a trailing std::error_code& it returns false, or
+//   nothing, and tells it there.
+// - An error means that nothing has happened: nothing was sent, received, taken or locked. A call
+//   that is served at the moment at which the context ends may succeed.
+// - They work from plain threads too, and in another run() than that in which the context was made.
+//   A deadline whose run() has ended is noticed by those who wait: they cancel the context, and run
+//   the callbacks of its stop tokens. So may a plain thread that waits.
+//
 // A node in a tree of them: cancelling one cancels those that were made from it, not the one it was made from. A shared
 // handle: copies name the same context; every function may be called from any thread, goroutine or not. A context is
 // there as long as a handle to it, or to one made from it, is: keep it while somebody waits for done().
@@ -116,6 +129,9 @@ class Context {
   std::stop_token stop_token() const;
 
  private:
+  friend sched::CancelSource* detail::source_of(const Context& context) noexcept;
+  friend std::error_code detail::end_of(const Context& context);
+
   explicit Context(std::shared_ptr<detail::ContextNode> node) : node_(std::move(node)) {}
 
   Context with_deadline_ns(detail::DeadlineNs deadline) const;

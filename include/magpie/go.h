@@ -4,11 +4,14 @@
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <magpie/detail/task.h>
+#include <magpie/detail/with_context.h>
 #include <magpie/runtime.h>
 
 namespace magpie {
@@ -56,13 +59,31 @@ class [[nodiscard]] JoinHandle {
   // GoOptions::stack_size always has a stack of its own. Throws std::logic_error when there is nothing to join, or its
   // run() has ended.
   R join() {
-    if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
+    check_not_empty();
     detail::TaskRef ref = std::exchange(ref_, {});
-    detail::Joined joined = detail::wait_for_task(ref);
-    if (joined == detail::Joined::dropped)
-      throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
-    Freed freed{ref.task, joined};
-    return detail::JoinableRoom<R>::of(ref.task).outcome->take();
+    return take(ref, detail::wait_for_task(ref));
+  }
+
+  // The same, but no longer than until the context is over (context.h): then it throws, or returns
+  // nothing (void: false), the goroutine goes on, and the handle still owns it. Never runs the
+  // goroutine in place.
+  R join(const Context& context) {
+    std::error_code error;
+    detail::Joined joined = wait(context, error);
+    if (error) detail::throw_over(error, "JoinHandle::join");
+    return take(std::exchange(ref_, {}), joined);
+  }
+  std::optional<R> join(const Context& context,
+                        std::error_code& error) requires std::is_object_v<R> {
+    detail::Joined joined = wait(context, error);
+    if (error) return std::nullopt;
+    return take(std::exchange(ref_, {}), joined);
+  }
+  bool join(const Context& context, std::error_code& error) requires std::is_void_v<R> {
+    detail::Joined joined = wait(context, error);
+    if (error) return false;
+    take(std::exchange(ref_, {}), joined);
+    return true;
   }
 
   // Lets the goroutine go on alone; its result or exception is dropped.
@@ -85,6 +106,27 @@ class [[nodiscard]] JoinHandle {
       detail::free_joined_task(task, joined);
     }
   };
+
+  void check_not_empty() const {
+    if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
+  }
+
+  detail::Joined wait(const Context& context, std::error_code& error) {
+    check_not_empty();
+    detail::Joined joined = detail::Joined::not_yet;
+    detail::wait_with(context, error, [&](sched::CancelSource* source) {
+      joined = detail::wait_for_task(ref_, source);
+      return joined != detail::Joined::not_yet;
+    });
+    return joined;
+  }
+
+  static R take(detail::TaskRef ref, detail::Joined joined) {
+    if (joined == detail::Joined::dropped)
+      throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
+    Freed freed{ref.task, joined};
+    return detail::JoinableRoom<R>::of(ref.task).outcome->take();
+  }
 
   void finish() {
     if (ref_.task == nullptr) return;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -46,10 +47,33 @@ class TaskGroup {
     return true;
   }
 
+  // As go(), but waits for its turn no longer than until the context is over (context.h): then it
+  // throws, or returns false, and f is not called. The context is only that of the waiting; f gets
+  // the group's.
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  void go(const Context& context, F&& f) {
+    std::error_code error;
+    if (!take_slot(context, error)) detail::throw_over(error, "TaskGroup::go");
+    start(std::forward<F>(f));
+  }
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  bool go(const Context& context, F&& f, std::error_code& error) {
+    if (!take_slot(context, error)) return false;
+    start(std::forward<F>(f));
+    return true;
+  }
+
   // Blocks until all goroutines of the group have ended and what their functions captured is destroyed; cancels its
   // context; throws the first exception of any of them. The group may then be used again, with a new context.
   // Throws std::logic_error if some were dropped because their run() ended.
   void wait();
+
+  // The same, but no longer than until the context is over (context.h): then it throws, or returns
+  // false. The goroutines go on, nothing is cancelled, and the group has yet to be waited for.
+  void wait(const Context& context);
+  bool wait(const Context& context, std::error_code& error);
 
   // At most n at a time, from now on; below 1: any number. Throws std::logic_error while goroutines of the group run.
   void set_limit(std::int64_t n);
@@ -89,11 +113,13 @@ class TaskGroup {
     });
   }
 
-  enum class Waited { all_ended, some_dropped };
-  Waited wait_for_all();
+  enum class Waited { all_ended, some_dropped, context_over };
+  Waited wait_for_all(sched::CancelSource* source);
+  void report(Waited waited);
   void forget_dropped();
 
   void take_slot();
+  bool take_slot(const Context& context, std::error_code& error);
   bool try_take_slot();
   void end_one();
   void note_failure(std::exception_ptr error);

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -24,6 +26,7 @@ enum class LockedBy : std::uint8_t { mutex, once };
 
 void lock_slowly(MutexState& mutex, LockedBy what) noexcept;
 bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
+bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
 void unlock_slowly(MutexState& mutex) noexcept;
 
 inline bool try_lock(MutexState& mutex) noexcept {
@@ -70,6 +73,19 @@ class Mutex {
   [[nodiscard]] bool try_lock_until(
       std::chrono::time_point<std::chrono::steady_clock, Duration> time) noexcept {
     return try_lock() || detail::lock_until(state_, detail::deadline_at(time));
+  }
+
+  // Blocks until the caller holds it, or the context is over (context.h): then it throws, or
+  // returns false. Afterwards std::lock_guard and std::unique_lock take it over with
+  // std::adopt_lock.
+  void lock(const Context& context) {
+    std::error_code error;
+    if (!lock(context, error)) detail::throw_over(error, "Mutex::lock");
+  }
+  bool lock(const Context& context, std::error_code& error) {
+    return detail::wait_with(context, error, [this](sched::CancelSource* source) {
+      return detail::lock_with(state_, source);
+    });
   }
 
   // Any goroutine or thread may unlock what another has locked. Does not block, but may let the one that it wakes run

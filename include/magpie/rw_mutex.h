@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <system_error>
 
 #include <magpie/detail/wait_storage.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -58,6 +60,25 @@ class RWMutex {
     return false;
   }
 
+  // As lock() and lock_shared(), but no longer than until the context is over (context.h): then
+  // they throw, or return false. A writer that gives up keeps no readers out any more.
+  void lock(const Context& context) {
+    std::error_code error;
+    if (!lock(context, error)) detail::throw_over(error, "RWMutex::lock");
+  }
+  bool lock(const Context& context, std::error_code& error) {
+    return detail::wait_with(context, error,
+                             [this](sched::CancelSource* source) { return lock_with(source); });
+  }
+  void lock_shared(const Context& context) {
+    std::error_code error;
+    if (!lock_shared(context, error)) detail::throw_over(error, "RWMutex::lock_shared");
+  }
+  bool lock_shared(const Context& context, std::error_code& error) {
+    return detail::wait_with(
+        context, error, [this](sched::CancelSource* source) { return lock_shared_with(source); });
+  }
+
   // Ends the program with a message if no reader holds it.
   void unlock_shared() noexcept {
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
@@ -71,6 +92,8 @@ class RWMutex {
   struct Insides;
 
   void lock_slowly() noexcept;
+  bool lock_with(sched::CancelSource* source) noexcept;
+  bool lock_shared_with(sched::CancelSource* source) noexcept;
   void unlock_slowly() noexcept;
   void lock_shared_slowly() noexcept;
   void unlock_shared_slowly(std::uint64_t before) noexcept;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <magpie/chan.h>
+#include <magpie/context.h>
 #include <magpie/detail/select_case.h>
 #include <magpie/detail/select_core.h>
 #include <magpie/detail/selector_case.h>
@@ -49,6 +50,13 @@ auto on_send(const Chan<void>& channel, F&& f = {}) {
 template <class Rep, class Period, class F = detail::NoHandler>
 auto on_timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
   return detail::TimeoutCase<std::decay_t<F>>(detail::whole_ns(duration), std::forward<F>(f));
+}
+
+// Goes on when the context is over: err() says why. One among the others: if another case can go on
+// too, either may be chosen. Keep the context meanwhile. Throws std::bad_alloc.
+template <class F = detail::NoHandler>
+auto on_done(const Context& context, F&& f = {}) {
+  return detail::DoneCase<std::decay_t<F>>(context.done(), std::forward<F>(f));
 }
 
 // Goes on at once if no other case can: select() does not wait then. At most one.
@@ -102,6 +110,11 @@ class Selector {
   std::size_t send(const Chan<void>& channel, F&& f = {}) {
     return add(
         std::make_unique<detail::KeptSend<void, std::decay_t<F>>>(channel, std::forward<F>(f)));
+  }
+  template <class F = detail::NoHandler>
+  std::size_t done(const Context& context, F&& f = {}) {
+    return add(std::make_unique<detail::Kept<detail::DoneCase<std::decay_t<F>>>>(
+        context.done(), std::forward<F>(f)));
   }
   template <class Rep, class Period, class F = detail::NoHandler>
   std::size_t timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -47,6 +49,20 @@ class Semaphore {
     return try_take(units) || acquire_slowly(units, detail::deadline_at(time));
   }
 
+  // As acquire(), but no longer than until the context is over (context.h): then it throws, or
+  // returns false, and has taken nothing; those behind it in line are served in its place.
+  void acquire(const Context& context, std::int64_t units = 1) {
+    std::error_code error;
+    if (!acquire(context, units, error)) detail::throw_over(error, "Semaphore::acquire");
+  }
+  bool acquire(const Context& context, std::int64_t units, std::error_code& error) {
+    return detail::wait_with(
+        context, error, [&](sched::CancelSource* source) { return acquire_with(units, source); });
+  }
+  bool acquire(const Context& context, std::error_code& error) {
+    return acquire(context, 1, error);
+  }
+
   // Gives units back, or new ones. Never blocks. Throws std::logic_error and changes nothing if there would be more than
   // max(), or `units` is below zero.
   void release(std::int64_t units = 1);
@@ -61,6 +77,9 @@ class Semaphore {
                                          std::memory_order_relaxed);
   }
   bool acquire_slowly(std::int64_t units, detail::DeadlineNs deadline);
+  bool acquire_with(std::int64_t units, sched::CancelSource* source);
+  template <class Until>
+  bool wait_in_line(std::int64_t units, Until until);
   bool try_acquire_slowly(std::int64_t units);
   bool release_and_serve(std::int64_t units);
 

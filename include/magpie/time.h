@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <magpie/chan.h>
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -17,6 +19,8 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 namespace detail {
 void sleep_until(DeadlineNs deadline);
+// False: the context was over first.
+bool sleep_with(DeadlineNs deadline, const Context& context, std::error_code& error);
 }  // namespace detail
 
 // Blocks the goroutine, or a plain thread, for at least so long. Zero or less: returns at once. A duration that is
@@ -32,6 +36,30 @@ template <class Duration>
 void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
   if (time <= std::chrono::steady_clock::now()) return;
   detail::sleep_until(detail::deadline_at(time));
+}
+
+// The same, but no longer than until the context is over (context.h): then they throw, or return
+// false.
+template <class Rep, class Period>
+bool sleep_for(std::chrono::duration<Rep, Period> duration, const Context& context,
+               std::error_code& error) {
+  return detail::sleep_with(detail::deadline_after(duration), context, error);
+}
+template <class Rep, class Period>
+void sleep_for(std::chrono::duration<Rep, Period> duration, const Context& context) {
+  std::error_code error;
+  if (!sleep_for(duration, context, error)) detail::throw_over(error, "sleep_for");
+}
+template <class Duration>
+bool sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time,
+                 const Context& context, std::error_code& error) {
+  return detail::sleep_with(detail::deadline_at(time), context, error);
+}
+template <class Duration>
+void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time,
+                 const Context& context) {
+  std::error_code error;
+  if (!sleep_until(time, context, error)) detail::throw_over(error, "sleep_until");
 }
 
 namespace detail {

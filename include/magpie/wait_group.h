@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <magpie/detail/wait_storage.h>
+#include <magpie/detail/with_context.h>
 #include <magpie/go.h>
 
 namespace magpie {
@@ -36,6 +38,17 @@ class WaitGroup {
   // Goroutines that are dropped when run() ends are never done: who waits for some that go() has started says so on
   // stderr, and waits on, as others may be counted too.
   void wait();
+
+  // The same, but no longer than until the context is over (context.h): then it throws, or returns
+  // false. The count is what it was, and may be waited for again.
+  void wait(const Context& context) {
+    std::error_code error;
+    if (!wait(context, error)) detail::throw_over(error, "WaitGroup::wait");
+  }
+  bool wait(const Context& context, std::error_code& error) {
+    return detail::wait_with(context, error,
+                             [this](sched::CancelSource* source) { return wait_with(source); });
+  }
 
   // Starts a goroutine that is counted until f has returned, or thrown, and what it captured is destroyed. Throws what
   // magpie::go() throws.
@@ -80,10 +93,13 @@ class WaitGroup {
   };
 
   bool add_and_wake(std::int64_t n);
+  bool wait_with(sched::CancelSource* source);
 
   // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
   // is not zero.
   [[nodiscard]] bool wait_unless_dropped();
+  enum class Waited { zero, dropped, context_over };
+  [[nodiscard]] Waited wait_unless_dropped(sched::CancelSource* source);
   bool counts_dropped() const;
   // If so, by one at a time: the count is zero again.
   void forget_dropped();

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/context.h>
 #include <magpie/select.h>
 #include <magpie/sync.h>
 
@@ -46,12 +48,33 @@ class WorkerPool {
                   on_timeout(duration, [] {})) == 0;
   }
 
+  // As submit(), but no longer than until the context is over (context.h): then it throws, or
+  // returns false, and the job is not done.
+  template <class F>
+  requires std::is_invocable_v < std::decay_t<F>
+  & > void submit(const Context& context, F&& job) {
+    std::error_code error;
+    if (!submit(context, std::forward<F>(job), error))
+      detail::throw_over(error, "WorkerPool::submit");
+  }
+  template <class F>
+  requires std::is_invocable_v < std::decay_t<F>
+  & > bool submit(const Context& context, F&& job, std::error_code& error) {
+    error = detail::end_of(context);  // before the job is moved from
+    return !error && jobs_.send(context, make_job(std::forward<F>(job)), error);
+  }
+
   // Takes no more jobs; those that were submitted are done. Never blocks. Again: does nothing.
   void close();
 
   // Blocks until everything that was submitted has been done and the pool is closed: closes it if nobody has.
   // Throws the first exception of a job, once; std::logic_error if the workers were dropped because their run() ended.
   void wait();
+
+  // The same, but no longer than until the context is over (context.h): then it throws, or returns
+  // false. The pool is closed, goes on with its jobs, and may be waited for again.
+  void wait(const Context& context);
+  bool wait(const Context& context, std::error_code& error);
 
   // Jobs that no worker has taken yet. A moment's truth.
   std::size_t queued() const { return jobs_.size(); }
@@ -76,6 +99,7 @@ class WorkerPool {
   }
 
   void work();
+  void report(WaitGroup::Waited waited);
 
   Chan<JobPointer> jobs_;
   WaitGroup workers_;

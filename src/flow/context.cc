@@ -11,7 +11,10 @@
 
 #include "base/lock.h"
 #include "flow/context_tree.h"
+#include "sched/cancel_source.h"
+#include "sched/current.h"
 #include "sched/entry.h"
+#include "sched/presence.h"
 
 namespace magpie {
 namespace detail {
@@ -61,7 +64,9 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   using Tree = flow::ContextTree<ContextNode>;
 
   explicit ContextNode(Held above)
-      : parent(std::move(above)), deadline(parent ? parent->deadline : kNoDeadline) {}
+      : parent(std::move(above)), deadline(parent ? parent->deadline : kNoDeadline) {
+    if (parent) source.inherit_deadline(parent->source);
+  }
   ~ContextNode();
 
   ContextEnd end() const { return how.get(); }
@@ -70,6 +75,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   void join_parent();
 
   // for the tree
+  using Whole = sched::Entry;  // it is not dropped between the end of a node and what tells of it
   auto end_locked();
   Held try_hold() { return weak_from_this().lock(); }
 
@@ -80,6 +86,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   std::optional<Timer> timer;
 
   flow::ContextEndWord how;  // [context-tree] written under lock, read by anyone
+  sched::CancelSource source;
 
   InsideLock lock;
   // guarded by lock
@@ -129,6 +136,7 @@ auto ContextNode::end_locked() {
   // What is made from now on is told by whoever makes it.
   return [this, made_done = done] {
     if (made_done != Chan<void>::nil()) made_done.close();
+    source.end();
     if (timer) timer->stop();
   };
 }
@@ -182,6 +190,11 @@ Context Context::with_deadline_ns(DeadlineNs deadline) const {
       // It must be there before its function can run, which looks at it.
       auto in_time = std::chrono::nanoseconds(deadline - detail::steady_now_ns());
       node->timer = after_func(std::chrono::nanoseconds::max(), cancel_late);
+      {
+        sched::Presence
+            presence;  // the timer is of this run(), or there is none and reset() says so
+        node->source.set_deadline(deadline, presence.generation());
+      }
       node->timer->reset(in_time);
     }
   }
@@ -225,6 +238,26 @@ std::error_code Context::err() const noexcept {
   }
   return {};
 }
+
+namespace detail {
+
+sched::CancelSource* source_of(const Context& context) noexcept {
+  return context.node_ == nullptr ? nullptr : &context.node_->source;
+}
+
+std::error_code end_of(const Context& context) {
+  std::error_code already = context.err();
+  if (already || context.node_ == nullptr || !context.node_->source.has_expired_unseen())
+    return already;
+  context.node_->cancel(ContextEnd::timed_out);
+  return context.err();
+}
+
+void throw_over(std::error_code why, const char* call) {
+  throw std::system_error(why, std::string("magpie: ") + call);
+}
+
+}  // namespace detail
 
 void Context::cancel() const {
   if (node_ == nullptr)

@@ -48,6 +48,7 @@ class ContextEndWord {
 
 // Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
 // link; settling, with add(1), done() and wait() of a WaitGroup; and
+//   Whole                  while one lives, a goroutine that cancels is not dropped
 //   end_locked()           it is over now; returns what to call when the lock is released
 //   try_hold()             empty: it is dying
 template <class Node>
@@ -129,6 +130,7 @@ class ContextTree {
 
   // False: it was over before.
   static bool end_and_take_children(Node& node, ContextEnd why, Line& to_do) {
+    [[maybe_unused]] typename Node::Whole whole;
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
     node.settling.add(1);

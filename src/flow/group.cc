@@ -9,16 +9,22 @@ TaskGroup::TaskGroup(const Context& parent) : parent_(parent), context_(parent_.
 
 TaskGroup::~TaskGroup() {
   context().cancel();
-  wait_for_all();
+  (void)wait_for_all(nullptr);
 }
 
-TaskGroup::Waited TaskGroup::wait_for_all() {
+TaskGroup::Waited TaskGroup::wait_for_all(sched::CancelSource* source) {
   Waited waited = Waited::all_ended;
-  while (!running_.wait_unless_dropped()) {
-    waited = Waited::some_dropped;
-    forget_dropped();
+  for (;;) {
+    switch (running_.wait_unless_dropped(source)) {
+      case WaitGroup::Waited::zero:
+        return waited;
+      case WaitGroup::Waited::context_over:
+        return Waited::context_over;
+      case WaitGroup::Waited::dropped:
+        waited = Waited::some_dropped;
+        forget_dropped();
+    }
   }
-  return waited;
 }
 
 void TaskGroup::forget_dropped() {
@@ -29,8 +35,26 @@ void TaskGroup::forget_dropped() {
   if (slots_) slots_->release(dropped);
 }
 
-void TaskGroup::wait() {
-  Waited waited = wait_for_all();
+void TaskGroup::wait() { report(wait_for_all(nullptr)); }
+
+void TaskGroup::wait(const Context& context) {
+  std::error_code error;
+  if (!wait(context, error)) detail::throw_over(error, "TaskGroup::wait");
+}
+
+bool TaskGroup::wait(const Context& context, std::error_code& error) {
+  Waited waited = Waited::context_over;
+  bool over_first = !detail::wait_with(context, error, [&](sched::CancelSource* source) {
+    waited = wait_for_all(source);
+    return waited != Waited::context_over;
+  });
+  if (over_first) return false;
+  report(waited);
+  return true;
+}
+
+// All have ended, or are gone. Throws what there is to be thrown.
+void TaskGroup::report(Waited waited) {
   std::exception_ptr error;
   Context over = context();
   Context next = parent_.with_cancel();
@@ -61,6 +85,15 @@ void TaskGroup::take_slot() {
   if (running_.counts_dropped()) forget_dropped();
   if (slots_) slots_->acquire();
   active_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool TaskGroup::take_slot(const Context& context, std::error_code& error) {
+  error = detail::end_of(context);
+  if (error) return false;
+  if (running_.counts_dropped()) forget_dropped();
+  if (slots_ && !slots_->acquire(context, error)) return false;
+  active_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 bool TaskGroup::try_take_slot() {

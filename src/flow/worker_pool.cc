@@ -47,14 +47,35 @@ void WorkerPool::close() {
 
 void WorkerPool::wait() {
   close();
-  bool all_ended = workers_.wait_unless_dropped();
+  report(workers_.wait_unless_dropped(nullptr));
+}
+
+void WorkerPool::wait(const Context& context) {
+  std::error_code error;
+  if (!wait(context, error)) detail::throw_over(error, "WorkerPool::wait");
+}
+
+bool WorkerPool::wait(const Context& context, std::error_code& error) {
+  close();
+  WaitGroup::Waited waited = WaitGroup::Waited::context_over;
+  bool over_first = !detail::wait_with(context, error, [&](sched::CancelSource* source) {
+    waited = workers_.wait_unless_dropped(source);
+    return waited != WaitGroup::Waited::context_over;
+  });
+  if (over_first) return false;
+  report(waited);
+  return true;
+}
+
+// Throws what there is to be thrown.
+void WorkerPool::report(WaitGroup::Waited waited) {
   std::exception_ptr error;
   {
     std::lock_guard hold(mutex_);
     error = std::exchange(first_error_, nullptr);
   }
   if (error) std::rethrow_exception(error);
-  if (!all_ended)
+  if (waited == WaitGroup::Waited::dropped)
     throw std::logic_error("magpie: WorkerPool::wait(): its workers were dropped when run() ended");
 }
 

@@ -10,6 +10,8 @@
 //   commit runs after the joiner's registers are saved (it is its park-commit step), so whoever reads the
 //   waiter may resume it at once. commit and detach are refused in DONE: the joiner goes on, and owns the record.
 //   Each arrow is one atomic exchange, so either the joiner finds DONE or the finisher finds the waiter.
+//   A waiter whose context is over is withdrawn: waiter -> OPEN, unless the finisher was first and
+//   wakes it. Whoever withdraws it may come before commit, and then waits for that ([cancel]).
 //
 // Protocol  [claim]
 //        QUEUED --meet_entry--> TAKEN          whoever dequeued it runs it
@@ -55,6 +57,16 @@ class JoinWord {
   // False: it is done already, do not sleep.
   [[nodiscard]] bool commit(void* waiter) {
     return leave_open(reinterpret_cast<std::uintptr_t>(waiter));
+  }
+
+  // By anyone, of a waiter that is about to commit or has: it does not wait any more.
+  enum class Withdrawn { yes, no_woken, not_yet };
+  [[nodiscard]] Withdrawn withdraw(void* waiter) {
+    auto expected = reinterpret_cast<std::uintptr_t>(waiter);
+    // acquire: with commit's release; whoever withdraws it resumes it
+    if (word_.compare_exchange_strong(expected, kOpen, base::acq_rel, base::acquire))
+      return Withdrawn::yes;
+    return expected == kOpen ? Withdrawn::not_yet : Withdrawn::no_woken;
   }
 
   // False: it is done already, the caller frees the record.

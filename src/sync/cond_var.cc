@@ -9,6 +9,7 @@
 #include "sync/signal_word.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
+#include "sync/until.h"
 
 namespace magpie {
 
@@ -132,6 +133,16 @@ void CondVar::notify_all_for_stop() noexcept {
 }
 
 bool CondVar::wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop) {
+  return unlock_and_wait(user, sync::UntilTime{deadline}, stop);
+}
+
+bool CondVar::wait_with(UserLock user, sched::CancelSource* source) {
+  if (source == nullptr) return wait_erased(user, detail::kNoDeadline, nullptr);
+  return unlock_and_wait(user, sync::UnlessOver{*source}, nullptr);
+}
+
+template <class Until>
+bool CondVar::unlock_and_wait(UserLock user, Until until, const std::stop_token* stop) {
   CondSleeper self(as_lock(lock_), as_list(waiters_));
   if (stop != nullptr && stop->stop_requested()) {
     give_up(self);
@@ -143,8 +154,7 @@ bool CondVar::wait_erased(UserLock user, detail::DeadlineNs deadline, const std:
     give_up(self);
     throw;
   }
-  bool notified =
-      self.waiter.wait_until(deadline, sched::WaitReason::cond_var, park, withdraw, &self);
+  bool notified = until.wait(self.waiter, sched::WaitReason::cond_var, park, withdraw, &self);
   [&]() noexcept { user.do_lock(user.lock); }();
   return notified;
 }

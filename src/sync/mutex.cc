@@ -8,6 +8,7 @@
 #include "sync/sleeper.h"
 #include "sync/spin.h"
 #include "sync/storage.h"
+#include "sync/until.h"
 #include "sync/woken_mark.h"
 
 namespace magpie::detail {
@@ -35,7 +36,7 @@ struct MutexSleeper : sync::Sleeper {
 enum class Turn {
   newcomer,
   woken,
-  last,  // woken, but time is up
+  last,  // woken, but time is up, or the context is over
 };
 
 // True: taken. False, with the list's lock held: on the list; or, on the last turn, without the lock: given up.
@@ -80,7 +81,7 @@ bool unlock_list(Waiter&, void* sleeper) {
   return true;
 }
 
-// Time is up. False: too late, it has been taken off the list to be woken.
+// Time is up, or the context is over. False: too late, it has been taken off the list to be woken.
 bool leave_line(Waiter&, void* sleeper) {
   auto& self = *static_cast<MutexSleeper*>(sleeper);
   MutexState& mutex = self.mutex;
@@ -132,21 +133,21 @@ void spin_while_taken(MutexState& mutex) {
   }
 }
 
-bool wait_in_line(MutexState& mutex, WaitReason reason, std::int64_t deadline_ns) {
+template <class Until>
+bool wait_in_line(MutexState& mutex, WaitReason reason, Until until) {
   MutexSleeper self(mutex);
   sched::ToldOfRunEnd told(self.waiter);
   Turn turn = Turn::newcomer;
   for (;;) {
     if (take_or_get_in_line(self, turn)) return true;
     if (turn == Turn::last) return false;
-    if (!self.waiter.wait_until(deadline_ns, reason, unlock_list, leave_line, &self, look_again))
-      return false;
+    if (!until.wait(self.waiter, reason, unlock_list, leave_line, &self, look_again)) return false;
     if (self.handed) {
       if (!self.is_thread) WokenMark(mutex.woken).arrive();
       return true;
     }
     spin_while_taken(mutex);
-    turn = deadline_ns != kNoDeadline && base::now_ns() >= deadline_ns ? Turn::last : Turn::woken;
+    turn = until.is_over() ? Turn::last : Turn::woken;
   }
 }
 
@@ -173,13 +174,23 @@ void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& prese
 void lock_slowly(MutexState& mutex, LockedBy what) noexcept {
   sched::Entry entry;
   if (spin_to_take(mutex)) return;
-  (void)wait_in_line(mutex, reason_of(what), kNoDeadline);
+  (void)wait_in_line(mutex, reason_of(what), sync::UntilTime{kNoDeadline});
 }
 
 bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
   sched::Entry entry;
-  return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, deadline);
+  return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, sync::UntilTime{deadline});
+}
+
+bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
+  if (try_lock(mutex)) return true;
+  if (source == nullptr) {
+    lock_slowly(mutex, LockedBy::mutex);
+    return true;
+  }
+  sched::Entry entry;
+  return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, sync::UnlessOver{*source});
 }
 
 void unlock_slowly(MutexState& mutex) noexcept {

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "sched/cancel_source.h"
 #include "sync/in_transit.h"
 #include "sync/rw_mutex_core.h"
 #include "sync/sleeper.h"
@@ -138,60 +139,179 @@ struct RWMutex::Insides {
     as_lock(static_cast<RWMutex*>(its_mutex)->lock_).unlock();
     return true;
   }
+
+  // How long to wait, and who: the argument of the waits is the mutex, as everything but
+  // withdrawing needs no more.
+  struct ForEver {
+    bool wait(sched::Waiter& waiter, WaitReason reason, RWMutex& mutex, Sleeper&) const {
+      waiter.wait(reason, unlock_when_asleep, &mutex, look_again);
+      return true;
+    }
+    static constexpr bool is_over() { return false; }
+  };
+
+  struct Cancellable {
+    RWMutex& mutex;
+    Sleeper& sleeper;
+  };
+
+  struct UnlessOver {
+    sched::CancelSource& source;
+    bool (*withdraw)(sched::Waiter&, void* cancellable);
+
+    bool wait(sched::Waiter& waiter, WaitReason reason, RWMutex& mutex, Sleeper& self) const {
+      Cancellable both{mutex, self};
+      return source.wait(
+          waiter, sched::kNever, reason,
+          [](sched::Waiter&, void* its) {
+            as_lock(static_cast<Cancellable*>(its)->mutex.lock_).unlock();
+            return true;
+          },
+          withdraw, &both, [](void* its) { look_again(&static_cast<Cancellable*>(its)->mutex); });
+    }
+    bool is_over() const { return source.is_over(); }
+  };
+
+  // A reader's context is over. False: too late, it has been let in.
+  static bool reader_leaves(sched::Waiter&, void* cancellable) {
+    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+    WaitList& list = as_list(mutex.readers_);
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    bool listed = list.holds(self, presence);
+    if (listed) {
+      list.unlink(self);
+      RWWord::forget(mutex.word_, as_counts(mutex.counts_), 1);
+    }
+    as_lock(mutex.lock_).unlock();
+    return listed;
+  }
+
+  // A writer's context is over. False: too late, it has been let in, or woken.
+  static bool writer_leaves(sched::Waiter&, void* cancellable) {
+    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+    WaitList& list = as_list(mutex.writers_);
+    RWCounts& counts = as_counts(mutex.counts_);
+    sync::Woken<> readers;
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    sched::WaitRecord* first = list.first(presence);
+    bool listed = list.holds(self, presence);
+    if (listed) {
+      if (first == &self) counts.starving = 0;
+      list.unlink(self);
+      RWWord::Line left = line_of(list, presence);
+      if (left == RWWord::Line::served) RWWord::set_call(mutex.word_, left);
+      if (RWWord::is_abandoned(counts, left)) {
+        readers = take_readers(as_list(mutex.readers_), mutex.word_, counts,
+                               InTransit(mutex.given_), presence);
+        RWWord::admit_listed(counts);
+      }
+    }
+    as_lock(mutex.lock_).unlock();
+    readers.wake_all();
+    return listed;
+  }
+
+  // A woken writer's context is over: it sees to the line. True: it has the mutex after all.
+  static bool last_turn(RWMutex& mutex) {
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    WokenMark(mutex.woken_).clear();
+    bool holds = call_for_line(mutex, presence).unlock;
+    as_lock(mutex.lock_).unlock();
+    return holds;
+  }
+
+  template <class Until>
+  static bool lock(RWMutex& mutex, Until until);
+  template <class Until>
+  static bool lock_shared(RWMutex& mutex, Until until);
 };
 
-void RWMutex::lock_slowly() noexcept {
+template <class Until>
+bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   sched::Entry entry;
   WriterSleeper self;
   sched::ToldOfRunEnd told(self.waiter);
-  Insides::look_first(*this);
+  look_first(mutex);
+  RWCounts& counts = as_counts(mutex.counts_);
   const std::int64_t since_ns = base::now_ns();
   for (bool newcomer = true;; newcomer = false) {
+    if (!newcomer && until.is_over()) return last_turn(mutex);
     const bool starves = !newcomer && base::now_ns() - since_ns >= kStarvingNs;
-    WaitList& list = as_list(writers_);
+    WaitList& list = as_list(mutex.writers_);
     {
       Presence presence;
-      as_lock(lock_).lock();
-      WokenMark woken(woken_);
+      as_lock(mutex.lock_).lock();
+      WokenMark woken(mutex.woken_);
       if (!newcomer) woken.clear();
       const bool will_be_served = woken.is_set(presence);
       const auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
       const auto others = will_be_served ? all : line_of(list, presence);
-      const auto announced = RWWord::announce(word_, as_counts(counts_), others, all);
+      const auto announced = RWWord::announce(mutex.word_, counts, others, all);
       if (announced == RWWord::Announced::holds) {
-        as_lock(lock_).unlock();
-        return;
+        as_lock(mutex.lock_).unlock();
+        return true;
       }
       if (newcomer && announced == RWWord::Announced::waits_for_writer) {
         list.push(self, presence);
       } else {
         list.push_front(self, presence);
-        as_counts(counts_).starving = starves ? 1 : 0;
+        counts.starving = starves ? 1 : 0;
       }
     }
-    self.waiter.wait(WaitReason::rw_mutex_write, Insides::unlock_when_asleep, this,
-                     Insides::look_again);
+    if (!until.wait(self.waiter, WaitReason::rw_mutex_write, mutex, self)) return false;
     if (self.let_in) {
-      InTransit(given_).arrive(self, kWholeMutex);
-      return;
+      InTransit(mutex.given_).arrive(self, kWholeMutex);
+      return true;
     }
   }
 }
 
-void RWMutex::lock_shared_slowly() noexcept {
+void RWMutex::lock_slowly() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
+
+bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
+  if (try_lock()) return true;
+  if (source == nullptr) return Insides::lock(*this, Insides::ForEver{});
+  return Insides::lock(*this, Insides::UnlessOver{*source, Insides::writer_leaves});
+}
+
+// It is counted.
+template <class Until>
+bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   sched::Entry entry;
   Sleeper self;
   sched::ToldOfRunEnd told(self.waiter);
-  Insides::look_first(*this);
-  as_lock(lock_).lock();
-  if (RWWord::use_admission(as_counts(counts_))) {
-    as_lock(lock_).unlock();
-    return;
+  look_first(mutex);
+  RWCounts& counts = as_counts(mutex.counts_);
+  {
+    Presence presence;
+    as_lock(mutex.lock_).lock();
+    if (RWWord::use_admission(counts)) {
+      as_lock(mutex.lock_).unlock();
+      return true;
+    }
+    if (RWWord::is_abandoned(counts, line_of(as_list(mutex.writers_), presence))) {
+      RWWord::enter_abandoned(counts);
+      as_lock(mutex.lock_).unlock();
+      return true;
+    }
+    as_list(mutex.readers_).push(self, presence);
   }
-  as_list(readers_).push(self, Presence());
-  self.waiter.wait(WaitReason::rw_mutex_read, Insides::unlock_when_asleep, this,
-                   Insides::look_again);
-  InTransit(given_).arrive(self, 1);
+  if (!until.wait(self.waiter, WaitReason::rw_mutex_read, mutex, self)) return false;
+  InTransit(mutex.given_).arrive(self, 1);
+  return true;
+}
+
+void RWMutex::lock_shared_slowly() noexcept {
+  (void)Insides::lock_shared(*this, Insides::ForEver{});
+}
+
+bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
+  if (RWWord::enter_shared(word_)) return true;
+  if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
+  return Insides::lock_shared(*this, Insides::UnlessOver{*source, Insides::reader_leaves});
 }
 
 void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {

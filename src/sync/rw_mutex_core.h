@@ -27,6 +27,14 @@
 // Dropped     When run() ends, goroutines on the lists, a woken writer, and those who were let in and have not run yet are
 //             dropped, and tell nobody. What those were given is taken back by the next who finds the mutex taken
 //             (in_transit.h); plain threads that wait are told to do that, and to see to the writers' list.
+// Cancelled   A reader or a writer whose context is over takes itself off its list, under the lock.
+//             A reader is not counted any more. A writer leaves its place to the next; a woken one
+//             sees to the line as it would have. If readers were departing for it and no other
+//             writer is there, WRITER is *abandoned*: nobody could tell those who are in from those
+//             who are on their way, so it stays until all have left, but nobody waits for it:
+//             readers on the list are let in, and so are those who come, and all are counted as
+//             departing too. The last to leave takes WRITER away, or the next writer gets on the
+//             list and is let in then.
 // Fair        New readers wait while WRITER is set; readers that waited go before the next writer; a writer that has waited
 //             for a millisecond is let in next.
 // Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while somebody whom it admits
@@ -108,10 +116,27 @@ class RWWord {
     return false;
   }
 
+  // `writers`: their list. WRITER is set, and no writer holds it or waits for the readers to
+  // depart.
+  static bool is_abandoned(const RWCounts& counts, Line writers) {
+    return counts.departing != 0 && writers == Line::served;
+  }
+  // By a reader that is counted but not admitted, and found no admission: it is in.
+  static void enter_abandoned(RWCounts& counts) {
+    --counts.listed;
+    ++counts.departing;
+  }
+  // Readers on the list are in.
+  static void admit_listed(RWCounts& counts) {
+    counts.departing += counts.listed;
+    counts.listed = 0;
+  }
+
   // By a reader that left while a writer was there. True: it was the last, the first writer on the list is in.
   [[nodiscard]] static bool depart(RWCounts& counts) { return --counts.departing == 0; }
 
-  // Readers on the list have been dropped when their run() ended: they are not counted any more.
+  // Readers on the list have been dropped when their run() ended, or took themselves off it: they
+  // are not counted any more.
   static void forget(Word& word, RWCounts& counts, std::uint32_t dropped) {
     counts.listed -= dropped;
     word.fetch_sub(dropped, base::relaxed);  // relaxed: they did nothing

@@ -9,6 +9,7 @@
 #include "sync/semaphore_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
+#include "sync/until.h"
 
 namespace magpie {
 
@@ -60,7 +61,8 @@ bool unlock_list(Waiter&, void* sleeper) {
   return true;
 }
 
-// Time is up. False: too late, it has been served. Those behind it may want less.
+// Time is up, or the context is over. False: too late, it has been served. Those behind it may want
+// less.
 bool leave_line(Waiter&, void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
@@ -130,6 +132,18 @@ bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) 
   check_units(units);
   if (units == 0) return true;
   if (deadline <= base::now_ns()) return try_acquire_slowly(units);
+  return wait_in_line(units, sync::UntilTime{deadline});
+}
+
+bool Semaphore::acquire_with(std::int64_t units, sched::CancelSource* source) {
+  if (try_take(units)) return true;
+  if (source == nullptr) return acquire_slowly(units, detail::kNoDeadline);
+  check_units(units);
+  return units == 0 || wait_in_line(units, sync::UnlessOver{*source});
+}
+
+template <class Until>
+bool Semaphore::wait_in_line(std::int64_t units, Until until) {
   sched::Entry entry;
   WaitList& list = as_list(waiters_);
   UnitSleeper self(word_, as_lock(lock_), list, InTransit(given_), units);
@@ -150,8 +164,8 @@ bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) 
     as_lock(lock_).unlock();
     served.wake_all();
   }
-  bool served = self.waiter.wait_until(deadline, sched::WaitReason::semaphore, unlock_list,
-                                       leave_line, &self, look_again);
+  bool served = until.wait(self.waiter, sched::WaitReason::semaphore, unlock_list, leave_line,
+                           &self, look_again);
   if (served) self.given.arrive(self, static_cast<std::uint64_t>(units));
   return served;
 }

@@ -3,6 +3,7 @@
 #include <magpie/wait_group.h>
 
 #include "base/check.h"
+#include "sched/cancel_source.h"
 #include "sched/current.h"
 #include "sched/run_end.h"
 #include "sched/runtime.h"
@@ -138,6 +139,38 @@ struct WaitGroup::Insides {
     if (self.gave_up) self.waiter.wake();
   }
 
+  // The context is over. False: too late, the count has become zero.
+  static bool leave_line(sched::Waiter&, void* sleeper) {
+    auto& self = *static_cast<GroupSleeper*>(sleeper);
+    WaitList& list = as_list(self.group.waiters_);
+    Presence presence;
+    as_lock(self.group.lock_).lock();
+    bool listed = list.holds(self, presence);
+    if (listed) {
+      list.unlink(self);
+      if (list.first(presence) == nullptr) WaitGroupWord::clear_waiters(self.group.state_);
+    }
+    as_lock(self.group.lock_).unlock();
+    return listed;
+  }
+
+  static Waited wait_with(WaitGroup& group, sched::CancelSource& source,
+                          void (*look_again)(void* sleeper)) {
+    sched::Entry entry;
+    GroupSleeper self(group);
+    sched::ToldOfRunEnd told(self.waiter);
+    as_lock(group.lock_).lock();
+    if (!WaitGroupWord::announce_waiter(group.state_)) {
+      as_lock(group.lock_).unlock();
+      return Waited::zero;
+    }
+    as_list(group.waiters_).push(self, Presence());
+    bool woken = source.wait(self.waiter, sched::kNever, sched::WaitReason::wait_group,
+                             unlock_when_asleep, leave_line, &self, look_again);
+    if (!woken) return Waited::context_over;
+    return self.gave_up ? Waited::dropped : Waited::zero;
+  }
+
   // True: the count was zero. False: it gave up.
   static bool wait(WaitGroup& group, IfDropped if_dropped) {
     sched::Entry entry;
@@ -170,6 +203,20 @@ bool WaitGroup::wait_unless_dropped() {
   if (WaitGroupWord::is_zero(state_)) return true;
   if (counts_dropped()) return false;
   return Insides::wait(*this, IfDropped::gives_up);
+}
+
+bool WaitGroup::wait_with(sched::CancelSource* source) {
+  if (WaitGroupWord::is_zero(state_)) return true;
+  Insides::say_so(*this);
+  if (source == nullptr) return Insides::wait(*this, Insides::say_so);
+  return Insides::wait_with(*this, *source, Insides::say_so) == Waited::zero;
+}
+
+WaitGroup::Waited WaitGroup::wait_unless_dropped(sched::CancelSource* source) {
+  if (WaitGroupWord::is_zero(state_)) return Waited::zero;
+  if (counts_dropped()) return Waited::dropped;
+  if (source != nullptr) return Insides::wait_with(*this, *source, Insides::give_up);
+  return Insides::wait(*this, Insides::give_up) ? Waited::zero : Waited::dropped;
 }
 
 void WaitGroup::forget_dropped() {

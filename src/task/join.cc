@@ -6,12 +6,17 @@
 // the joiner has: so much every goroutine may count on. A chain of joins goes on on a new stack then, after hundreds of
 // usual frames. And only for goroutines that asked for no stack of their own. Protocols [join] and [claim]:
 // sched/join.h.
+#include <sched.h>
+
 #include <magpie/detail/task.h>
 #include <magpie/runtime.h>
 
+#include "base/cpu.h"
+#include "sched/cancel_source.h"
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/loop.h"
+#include "sched/presence.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 #include "sched/spawn.h"
@@ -152,6 +157,52 @@ Joined wait_for_task(TaskRef ref) {
   Joined joined = wait_inside(m, ref);
   go_out();
   return joined;
+}
+
+namespace {
+
+// A joiner whose context may be over first. A plain thread is inside the run() until it has told
+// the goroutine.
+bool tell_goroutine(Waiter& self, void* joined) {
+  TaskRef ref = *static_cast<TaskRef*>(joined);
+  bool is_thread = self.is_thread();  // the record may be gone when it is told
+  if (!g_of(ref.task)->join.commit(&self)) self.wake();
+  if (is_thread) leave_runtime();
+  return true;
+}
+
+// The context is over. False: too late, the goroutine has ended, or its run(): the joiner is woken.
+bool untell_goroutine(Waiter& self, void* joined) {
+  TaskRef ref = *static_cast<TaskRef*>(joined);
+  Presence presence;
+  if (presence.generation() != ref.generation) return false;
+  JoinWord& join = g_of(ref.task)->join;
+  for (int turn = 1;; ++turn) {
+    switch (join.withdraw(&self)) {
+      case JoinWord::Withdrawn::yes:
+        return true;
+      case JoinWord::Withdrawn::no_woken:
+        return false;
+      case JoinWord::Withdrawn::not_yet:  // a few instructions behind
+        base::cpu_relax();
+        if (turn % 100 == 0) sched_yield();
+    }
+  }
+}
+
+}  // namespace
+
+Joined wait_for_task(TaskRef ref, sched::CancelSource* source) {
+  if (source == nullptr) return wait_for_task(ref);
+  Entry entry;
+  bool is_thread = entry.m() == nullptr;
+  if (is_thread ? !enter_run_of(ref) : ref.generation != runtime->generation)
+    return Joined::dropped;
+  Waiter waiter;
+  if (!source->wait(waiter, kNever, WaitReason::join, tell_goroutine, untell_goroutine, &ref))
+    return Joined::not_yet;
+  if (!is_thread) return Joined::by_us;
+  return enter_run_of(ref) ? Joined::by_outsider : Joined::dropped;
 }
 
 void drop_what_is_left(Task* task) noexcept {

@@ -2,6 +2,8 @@
 
 #include <magpie/time.h>
 
+#include "base/clock.h"
+#include "sched/cancel_source.h"
 #include "sched/entry.h"
 #include "sched/park.h"
 #include "sched/timers.h"
@@ -54,6 +56,15 @@ void sleep_until(DeadlineNs deadline) {
   Sleeper sleeper(m->current);
   arm_and_hold(m, sleeper, deadline);
   park(WaitReason::sleep, begin_sleep, nullptr);
+}
+
+bool sleep_with(DeadlineNs deadline, const Context& context, std::error_code& error) {
+  return wait_with(context, error, [deadline](CancelSource* source) {
+    if (deadline <= base::now_ns()) return true;
+    if (source != nullptr) return source->sleep(deadline, WaitReason::sleep);
+    sleep_until(deadline);
+    return true;
+  });
 }
 
 }  // namespace magpie::detail

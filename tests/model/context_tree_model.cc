@@ -114,6 +114,7 @@ struct Node {
   ~Node() { (void)new (&link) Held; }  // an execution that failed may leave anything there
 
   bool is_over() const { return how.get() != ContextEnd::none; }
+  struct Whole {};
   auto end_locked() {
     memory.touch();
     return [this] { memory.touch(); };

@@ -12,6 +12,7 @@
 // Mutant MUTANT_RELAXED_RELEASE   neither result nor context is published
 // Mutant MUTANT_RELAXED_ACQUIRE   neither is seen
 // Mutant MUTANT_BLIND_EXCHANGE    commit, detach and claim do not look who came first
+// Mutant MUTANT_WITHDRAWS_EARLY   a joiner is resumed before it has told that it waits
 #include "model_run.h"
 
 #include "sched/join.h"
@@ -122,6 +123,48 @@ struct JoinAndFinish : model::Scenario<2> {
   }
 };
 
+// One joins until its context is over, one runs it to the end, one cancels. That the record stays
+// until the canceller has looked is [cancel]'s.
+struct JoinOrCancel : model::Scenario<3> {
+  Pair pair;
+  int cancelled = 0;  // the model's own
+  void before() override { pair.claim.take_removed(); }
+  void thread(unsigned index) override {
+    if (index == 0) {
+      pair.context(RL_INFO) = 1;
+      if (!pair.join.commit(&pair)) pair.go_on();
+    } else if (index == 1) {
+      pair.run_body();
+      pair.finish();
+    } else {
+      cancel();
+    }
+  }
+  void cancel() {
+    for (;;) {
+      switch (pair.join.withdraw(&pair)) {
+        case JoinWord::Withdrawn::yes:
+          return resume();
+        case JoinWord::Withdrawn::no_woken:
+          return;
+        case JoinWord::Withdrawn::not_yet:
+          if (model::chosen<"MUTANT_WITHDRAWS_EARLY">()) return resume();
+          rl::yield(1, RL_INFO);
+      }
+    }
+  }
+  // The joiner goes on, and lets the goroutine go.
+  void resume() {
+    RL_ASSERT(++cancelled == 1);
+    RL_ASSERT(pair.context(RL_INFO) == 1);
+    if (!pair.join.detach()) pair.free_record();
+  }
+  void after() override {
+    pair.check_end();
+    RL_ASSERT(pair.joined + cancelled == 1);
+  }
+};
+
 // One lets it go, one runs it to the end.
 struct DetachAndFinish : model::Scenario<2> {
   Pair pair;
@@ -213,6 +256,7 @@ struct ClaimedBlocks : model::Scenario<3> {
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
       .explore<JoinAndFinish>("join and finish", model::full())
+      .explore<JoinOrCancel>("join until cancelled, and finish", model::bounded(6))
       .explore<DetachAndFinish>("detach and finish", model::full())
       .explore<ClaimAndDequeue>("claim and dequeue", model::full())
       .explore<ClaimedBlocks>("a claimed goroutine blocks", model::full())

@@ -2,7 +2,8 @@
 //
 // Checked   A writer is alone and readers see what it wrote (a plain variable); everybody gets in; at the end no count is
 //           left; the last to get in may destroy the mutex while the others' unlock has not returned (a plain
-//           variable stands for its memory); readers that were dropped while they waited hold nobody up.
+//           variable stands for its memory); readers that were dropped while they waited hold
+//           nobody up, nor do those who gave up.
 // Bounds    A writer and a reader: every interleaving. Else as many preemptions as main() says.
 // Stands in The lists' lock, the lists, and the sleep, of which only the wake-up matters here; rw_mutex.cc's steps.
 //
@@ -14,6 +15,10 @@
 // Mutant MUTANT_FREE_HAND_OVER    the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
 // Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
+// Mutant MUTANT_STAYS_COUNTED     a reader that gave up stays counted
+// Mutant MUTANT_LEAVES_LINE       a woken writer that gives up does not look at the line
+// Mutant MUTANT_NOT_DEPARTING     those who are let in by a writer that gives up are not counted as
+//                                 departing
 #include "model_run.h"
 #include "waiters.h"
 
@@ -56,9 +61,11 @@ struct RWMutex {
     RWWord::set_call(word, line());
   }
 
-  enum class Patience { usual, starving };
-  void lock(int self, Patience patience) {
-    if (RWWord::try_lock(word)) return;
+  // cancelled: its context is over as soon as it waits.
+  enum class Patience { usual, starving, cancelled };
+  // False: it gave up.
+  bool lock(int self, Patience patience) {
+    if (RWWord::try_lock(word)) return true;
     for (bool newcomer = true;; newcomer = false) {
       list_lock.lock();
       if (!newcomer) woken(RL_INFO) = 0;
@@ -68,7 +75,10 @@ struct RWMutex {
       if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::Line::served;
       if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::Line::served;
       auto announced = RWWord::announce(word, counts, others, all);
-      if (announced == RWWord::Announced::holds) return list_lock.unlock();
+      if (announced == RWWord::Announced::holds) {
+        list_lock.unlock();
+        return true;
+      }
       if (newcomer && announced == RWWord::Announced::waits_for_writer) {
         writers.push_back(self);
       } else {
@@ -76,26 +86,87 @@ struct RWMutex {
         counts.starving = !newcomer && patience == Patience::starving ? 1 : 0;
       }
       list_lock.unlock();
+      if (patience == Patience::cancelled && writer_leaves(self)) return false;
       wake_up[self].wait();
       if (let_in[self](RL_INFO) != 0) {
         let_in[self](RL_INFO) = 0;
-        return;
+        return true;
       }
+      if (patience == Patience::cancelled) return last_turn();
     }
   }
 
-  // False: it got in line and was dropped there.
-  enum class Fate { usual, dropped };
+  bool writer_leaves(int self) {
+    list_lock.lock();
+    bool is_first = writers.first() == self;
+    bool listed = writers.remove(self);
+    int taken = 0;
+    if (listed) {
+      if (is_first) counts.starving = 0;
+      if (line() == RWWord::Line::served) RWWord::set_call(word, line());
+      if (RWWord::is_abandoned(counts, line())) {
+        taken = take_readers();
+        if (chosen<"MUTANT_NOT_DEPARTING">()) {
+          counts.listed = 0;
+        } else {
+          RWWord::admit_listed(counts);
+        }
+      }
+    }
+    list_lock.unlock();
+    send_to(taken);
+    return listed;
+  }
+
+  bool last_turn() {
+    list_lock.lock();
+    woken(RL_INFO) = 0;
+    bool holds = false;
+    if (line() == RWWord::Line::waiting && !chosen<"MUTANT_LEAVES_LINE">()) {
+      holds = RWWord::announce(word, counts, line(), line()) == RWWord::Announced::holds;
+    }
+    list_lock.unlock();
+    return holds;
+  }
+
+  void send_to(int taken) {
+    for (int i = 0; i < kMost; ++i) {
+      if ((taken >> i & 1) != 0) wake_up[i].send();
+    }
+  }
+
+  // False: it got in line and was dropped there, or gave up.
+  enum class Fate { usual, dropped, cancelled };
   bool lock_shared(int self, Fate fate) {
     if (RWWord::enter_shared(word)) return true;
     list_lock.lock();
     bool admitted = RWWord::use_admission(counts);
-    if (!admitted && fate == Fate::usual) readers(RL_INFO) = readers(RL_INFO) | 1 << self;
+    if (!admitted && RWWord::is_abandoned(counts, line())) {
+      RWWord::enter_abandoned(counts);
+      admitted = true;
+    }
+    if (!admitted && fate != Fate::dropped) readers(RL_INFO) = readers(RL_INFO) | 1 << self;
     list_lock.unlock();
     if (admitted) return true;
     if (fate == Fate::dropped) return false;
+    if (fate == Fate::cancelled && reader_leaves(self)) return false;
     wake_up[self].wait();
     return true;
+  }
+
+  bool reader_leaves(int self) {
+    list_lock.lock();
+    bool listed = (readers(RL_INFO) >> self & 1) != 0;
+    if (listed) {
+      readers(RL_INFO) = readers(RL_INFO) & ~(1 << self);
+      if (chosen<"MUTANT_STAYS_COUNTED">()) {
+        --counts.listed;
+      } else {
+        RWWord::forget(word, counts, 1);
+      }
+    }
+    list_lock.unlock();
+    return listed;
   }
 
   void unlock_shared() {
@@ -104,10 +175,13 @@ struct RWMutex {
     RL_ASSERT(counts.departing != 0);
     if (!RWWord::depart(counts)) return list_lock.unlock();
     int writer = writers.first();
-    RL_ASSERT(writer >= 0);
-    let_first_in();
+    if (writer >= 0) let_first_in();
     list_lock.unlock();
-    wake_up[writer].send();
+    if (writer >= 0) {
+      wake_up[writer].send();
+    } else {
+      unlock();  // it gave up
+    }
   }
 
   int take_readers() {
@@ -147,21 +221,20 @@ struct RWMutex {
         if (chosen<"MUTANT_FREE_HAND_OVER">()) word.fetch_sub(RWWord::kWriter, release);
       }
       list_lock.unlock();
-      for (int i = 0; i < kMost; ++i) {
-        if ((taken >> i & 1) != 0) wake_up[i].send();
-      }
+      send_to(taken);
       return;
     }
   }
 };
 
 // What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped if it has to wait;
-// - is nobody.
+// c and q write and read, but give up if they have to wait; - is nobody.
 template <char first, char second, char third>
 struct Use : model::Scenario<third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;
   static constexpr int kVisits = kThreads + (first == 'W') + (second == 'W') + (third == 'W');
-  static constexpr int kReaders = (first == 'r') + (second == 'r') + (third == 'r');
+  static constexpr bool reads(char does) { return does == 'r' || does == 'q'; }
+  static constexpr int kReaders = reads(first) + reads(second) + reads(third);
 
   RWMutex mutex;
   rl::var<int> value;
@@ -174,11 +247,14 @@ struct Use : model::Scenario<third == '-' ? 2 : 3> {
     char does = self == 0 ? first : self == 1 ? second : third;
     if (does == 'w') {
       write(self, RWMutex::Patience::usual);
+    } else if (does == 'c') {
+      write(self, RWMutex::Patience::cancelled);
     } else if (does == 'W') {
       write(self, RWMutex::Patience::starving);
       write(self, RWMutex::Patience::starving);
-    } else if (mutex.lock_shared(self,
-                                 does == 'd' ? RWMutex::Fate::dropped : RWMutex::Fate::usual)) {
+    } else if (mutex.lock_shared(self, does == 'd'   ? RWMutex::Fate::dropped
+                                       : does == 'q' ? RWMutex::Fate::cancelled
+                                                     : RWMutex::Fate::usual)) {
       read();
     } else {
       (void)is_last();
@@ -186,7 +262,7 @@ struct Use : model::Scenario<third == '-' ? 2 : 3> {
   }
 
   void write(int self, RWMutex::Patience patience) {
-    mutex.lock(self, patience);
+    if (!mutex.lock(self, patience)) return (void)is_last();
     value(RL_INFO) = value(RL_INFO) + 1;
     bool last = is_last();
     mutex.unlock();
@@ -215,5 +291,13 @@ int main(int argc, char** argv) {
       .explore<Use<'W', 'W', '-'>>("two starving writers, twice", model::bounded(4))
       .explore<Use<'W', 'W', 'r'>>("two starving writers, twice, a reader", model::bounded(3))
       .explore<Use<'w', 'w', 'w'>>("three writers", model::bounded(3))
+      .explore<Use<'c', 'r', '-'>>("a writer that gives up, a reader", model::full())
+      .explore<Use<'w', 'q', '-'>>("a writer, a reader that gives up", model::full())
+      .explore<Use<'c', 'r', 'r'>>("a writer that gives up, two readers", model::bounded(4))
+      .explore<Use<'w', 'c', 'w'>>("a writer that gives up, two writers", model::bounded(3))
+      .explore<Use<'w', 'c', 'r'>>("a writer that gives up, a writer, a reader", model::bounded(3))
+      .explore<Use<'c', 'c', 'r'>>("two writers that give up, a reader", model::bounded(3))
+      .explore<Use<'c', 'q', 'r'>>("a writer and a reader that give up, a reader",
+                                   model::bounded(4))
       .report();
 }

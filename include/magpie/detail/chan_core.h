@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <magpie/detail/with_context.h>
+
 namespace magpie::detail {
 
 // How elements are handled. Without `move` the bytes are copied and what was copied from counts as
@@ -51,6 +53,10 @@ ChanResult send(ChanCore* core, void* value);
 ChanResult try_send(ChanCore* core, void* value);
 ChanResult receive(ChanCore* core, void* slot);
 ChanResult try_receive(ChanCore* core, void* slot);
+
+// The same with a context (with_context.h). Refused: it was over first.
+ChanResult send(ChanCore* core, void* value, sched::CancelSource* source);
+ChanResult receive(ChanCore* core, void* slot, sched::CancelSource* source);
 
 // Whether try_send would be refused, without a lock.
 bool refuses_send(const ChanCore* core) noexcept;

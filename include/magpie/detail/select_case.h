@@ -159,6 +159,24 @@ class SendCase<void, F> : public ChannelCase {
   [[no_unique_address]] F handler_;
 };
 
+// Keeps the channel: done() made its handle for this case alone.
+template <class F>
+class DoneCase : public ChannelCase {
+ public:
+  DoneCase(Chan<void> done, F f) : done_(std::move(done)), handler_(std::move(f)) {}
+
+  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+    entry.channel = ChanAccess::core(done_);
+    entry.direction = Direction::receive;
+    ++index;
+  }
+  void finish(ChanResult) { handler_(); }
+
+ private:
+  Chan<void> done_;
+  [[no_unique_address]] F handler_;
+};
+
 template <class F>
 class TimeoutCase : public ChannelCase {
  public:

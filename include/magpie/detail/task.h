@@ -20,6 +20,7 @@
 #include <utility>
 
 #include <magpie/detail/caught.h>
+#include <magpie/detail/with_context.h>
 
 namespace magpie {
 
@@ -67,9 +68,11 @@ void detach_task(TaskRef ref) noexcept;
 enum class Joined : unsigned char {
   dropped,  // its run() has ended, and its record is gone
   by_us,    // it has ended, and the caller owns the record
-  by_outsider  // the same, and the caller is a plain thread: until it frees the record run() waits for it
+  by_outsider,  // the same, and the caller is a plain thread: until it frees the record run() waits for it
+  not_yet  // it goes on: the context was over first
 };
 [[nodiscard]] Joined wait_for_task(TaskRef ref);
+[[nodiscard]] Joined wait_for_task(TaskRef ref, sched::CancelSource* source);
 void drop_what_is_left(Task* task) noexcept;                // by order to its body
 void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its room
 

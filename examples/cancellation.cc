@@ -1,0 +1,63 @@
+// cancellation.cc: every call that waits takes the request's context, so one cancel ends whatever
+// it waits for.
+#include <magpie/magpie.h>
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+using namespace magpie;
+using namespace std::chrono_literals;
+
+struct Shop {
+  Semaphore cashiers{1};
+  Mutex safe;
+  Chan<std::string> orders;
+};
+
+// Plain code: what it waits for throws when the customer leaves, and the guards give back what it
+// has.
+void buy(Shop& shop, const Context& customer) {
+  shop.cashiers.acquire(customer);
+  struct Next {
+    Semaphore& cashiers;
+    ~Next() { cashiers.release(); }
+  } next{shop.cashiers};
+  shop.safe.lock(customer);
+  std::lock_guard hold(shop.safe, std::adopt_lock);
+  sleep_for(1ms, customer);  // counting the change
+  shop.orders.send(customer, "coffee");
+}
+
+int main() {
+  run([] {
+    Shop shop;
+
+    // Nobody makes coffee: the first customer waits to be heard, the others for the cashier.
+    Context patience = Context::background().with_timeout(20ms);
+    TaskGroup queue;
+    for (int i = 0; i < 3; ++i) {
+      queue.go([&] {
+        try {
+          buy(shop, patience);
+        } catch (const std::system_error& error) {
+          std::printf("a customer leaves: %s\n", error.what());
+        }
+      });
+    }
+    queue.wait();
+
+    // They have left nothing behind. Without exceptions:
+    std::error_code error;
+    Context short_visit = Context::background().with_timeout(5ms);
+    std::string order = "tea";
+    if (!shop.orders.send(short_visit, std::move(order), error))
+      std::printf("still has the order: %s (%s)\n", order.c_str(), error.message().c_str());
+
+    auto barista = spawn([&] { return shop.orders.recv().value_or("nothing"); });
+    buy(shop, Context::background().with_timeout(1h));
+    std::printf("served: %s\n", barista.join().c_str());
+    std::printf("the cashier is free: %s\n", shop.cashiers.try_acquire() ? "yes" : "no");
+  });
+}

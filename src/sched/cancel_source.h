@@ -1,0 +1,68 @@
+// cancel_source.h: what a context is to those who wait with it. The one door for waits with a
+// Context.
+//
+// A wait with a context is a wait with a deadline whose time is not known: CancelSource::wait()
+// takes the same commit and withdraw as Waiter::wait_until(), and calls withdraw when the context
+// is over. Protocol [cancel]: cancel_list.h.
+//
+// Why not a select on done()?  Everybody who serves a lock, or a group, would have to win a
+// select's word first.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "sched/cancel_list.h"
+#include "sched/waiter.h"
+
+namespace magpie::sched {
+
+class CancelSource {
+ public:
+  CancelSource() = default;
+  CancelSource(const CancelSource&) = delete;
+  CancelSource& operator=(const CancelSource&) = delete;
+
+  // Before others know of it: it will be over by then, by a timer of that run(). When that has
+  // ended nobody cancels it, so those who wait with it look at the time themselves; plain threads
+  // always do.
+  void set_deadline(std::int64_t deadline_ns, std::uint64_t run) {
+    deadline_ns_ = deadline_ns;
+    timer_run_ = run;
+  }
+  void inherit_deadline(const CancelSource& parent) {
+    set_deadline(parent.deadline_ns_, parent.timer_run_);
+  }
+  // It has a deadline that has passed, and that the caller has to look after.
+  bool has_expired_unseen() const;
+
+  // As Waiter::wait_until, and no longer than until it is over. True: woken; false: it was over, or
+  // time was up, first. `commit` must not return false. `withdraw` runs on another stack or thread,
+  // and perhaps before commit has ended: then it has to wait for that, by a lock that commit
+  // releases or by a word of the waiter's.
+  [[nodiscard]] bool wait(Waiter& waiter, std::int64_t deadline_ns, WaitReason reason,
+                          bool (*commit)(Waiter& self, void* argument),
+                          bool (*withdraw)(Waiter& self, void* argument), void* argument,
+                          void (*look_again)(void* argument) = nullptr);
+
+  // Nothing ends it but time and the source. True: time was up first.
+  bool sleep(std::int64_t deadline_ns, WaitReason reason);
+
+  // It is over: ends all waits that nobody else has ended, and lets none begin. By one, once.
+  void end();
+  bool is_over() const { return over_.load(base::acquire); }  // with end()
+
+ private:
+  struct Record;
+
+  std::int64_t deadline_to_watch(const Waiter& waiter) const;
+
+  // fixed after construction
+  std::int64_t deadline_ns_ = kNever;
+  std::uint64_t timer_run_ = 0;
+
+  base::Atomic<bool> over_{false};  // atomic, published: by the canceller, before it wakes anybody
+  CancelList<> waits_;
+};
+
+}  // namespace magpie::sched
