@@ -196,8 +196,6 @@ bool Descriptor::Turn::prepare() {
       always_try = slot->always_try.load(base::relaxed);
     }
   }
-  // If this fails now, the next one has to try: nobody else will be told of the event.
-  if (happened) side_.drained = false;
   if (descriptor_.is_closed()) throw_error(std::errc::operation_canceled, what_);
   if (side_.deadline.has_passed()) throw_error(std::errc::timed_out, what_);
   bool in_vain = has_slot && side_.drained && !always_try;
