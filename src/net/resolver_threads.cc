@@ -21,9 +21,6 @@
 #include <utility>
 
 #include <magpie/blocking.h>
-#include <magpie/context.h>
-#include <magpie/net/wait.h>
-#include <magpie/runtime.h>
 
 #include "net/errors.h"
 #include "net/resolve.h"
@@ -159,28 +156,13 @@ void Desk::close_question(const Question& question) {
   if (at != open_.end() && at->second.lock().get() == &question) open_.erase(at);
 }
 
-// On a plain thread, where perhaps no runtime runs. The context is looked at now and then.
-std::error_code wait_on_thread(int event, detail::DeadlineNs deadline, const Context* context) {
-  constexpr detail::DeadlineNs kLookEvery = 5'000'000, kLongest = 1'000'000'000;
-  for (;;) {
-    if (context != nullptr && context->cancelled()) return context->err();
-    detail::DeadlineNs left = deadline - detail::steady_now_ns();
-    if (left <= 0) return code_of(ETIMEDOUT);
-    left = std::min(left, context == nullptr ? kLongest : kLookEvery);
-    pollfd wanted{.fd = event, .events = POLLIN, .revents = 0};
-    int count = ::poll(&wanted, 1, static_cast<int>((left + 999'999) / 1'000'000));
-    if (count > 0) return {};
-  }
-}
-
 }  // namespace
 
 std::vector<Address> look_up_in_thread(const std::string& host, detail::DeadlineNs deadline,
                                        const Context* context, std::error_code& error) {
   std::shared_ptr<Question> question = desk().ask(host, error);
   if (question == nullptr) return {};
-  error = goroutine_id() == 0 ? wait_on_thread(question->answered, deadline, context)
-                              : wait_for(question->answered, POLLIN, deadline, context);
+  error = wait_anywhere(question->answered, POLLIN, deadline, context);
   if (error) return {};
   error = question->error;
   return question->addresses;

@@ -4,9 +4,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string>
+
+#include <magpie/runtime.h>
 
 #include "io/descriptor.h"
 #include "net/errors.h"
@@ -63,6 +66,30 @@ std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
     return now == 0 ? -EAGAIN : now;
   });
   return code_of(outcome.error);
+}
+
+namespace {
+
+// The context is looked at now and then.
+std::error_code wait_on_thread(int fd, short events, detail::DeadlineNs deadline,
+                               const Context* context) {
+  constexpr detail::DeadlineNs kLookEvery = 5'000'000, kLongest = 1'000'000'000;
+  for (;;) {
+    if (context != nullptr && context->cancelled()) return context->err();
+    detail::DeadlineNs left = deadline - detail::steady_now_ns();
+    if (left <= 0) return code_of(ETIMEDOUT);
+    left = std::min(left, context == nullptr ? kLongest : kLookEvery);
+    pollfd wanted{.fd = fd, .events = events, .revents = 0};
+    if (::poll(&wanted, 1, static_cast<int>((left + 999'999) / 1'000'000)) > 0) return {};
+  }
+}
+
+}  // namespace
+
+std::error_code wait_anywhere(int fd, short events, detail::DeadlineNs deadline,
+                              const Context* context) {
+  return goroutine_id() == 0 ? wait_on_thread(fd, events, deadline, context)
+                             : wait_for(fd, events, deadline, context);
 }
 
 bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& error) {
