@@ -11,12 +11,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -39,6 +39,7 @@ struct Question {
 
   const std::string host;
   const int answered;  // an eventfd that can be read once the answer is there, and ever after
+  std::atomic<bool> is_there{false};  // atomic, published: the thread, before the eventfd
   // The thread's, then fixed.
   std::error_code error;
   std::vector<Address> addresses;
@@ -46,6 +47,8 @@ struct Question {
 
 class Desk {
  public:
+  explicit Desk(Desk* of_parent) : of_parent_(of_parent) {}
+
   // Null: see `error`.
   std::shared_ptr<Question> ask(const std::string& host, std::error_code& error);
 
@@ -56,6 +59,7 @@ class Desk {
   [[nodiscard]] bool start_thread();
   [[nodiscard]] bool give_thread_up();
 
+  Desk* const of_parent_;  // of the process that forked this one; so that it is no leak
   std::mutex lock_;
   // guarded by lock_
   std::unordered_map<std::string, std::weak_ptr<Question>> open_;
@@ -65,12 +69,15 @@ class Desk {
 
 // Never destroyed: threads may be at work when the program ends. The child of a fork has none of them, and a new desk.
 Desk& desk() {
-  static Desk& only = []() -> Desk& {
-    static Desk* place = new Desk;
-    pthread_atfork(nullptr, nullptr, [] { new (place) Desk; });
-    return *place;
+  // atomic, published: the first that asks, and the child of a fork before anything else
+  static std::atomic<Desk*> current = [] {
+    pthread_atfork(nullptr, nullptr, [] {
+      Desk* of_parent = current.load(std::memory_order_relaxed);  // there is no other thread
+      current.store(new Desk(of_parent), std::memory_order_release);
+    });
+    return new Desk(nullptr);
   }();
-  return only;
+  return *current.load(std::memory_order_acquire);
 }
 
 [[gnu::noinline]] int make_event() { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
@@ -130,6 +137,7 @@ void Desk::work() {
   while (std::shared_ptr<Question> question = take()) {
     question->addresses = ask_system(question->host, AI_ADDRCONFIG, question->error);
     close_question(*question);
+    question->is_there.store(true, std::memory_order_release);  // with look_up_in_thread()
     std::uint64_t one = 1;
     (void)!write(question->answered, &one, sizeof one);
   }
@@ -164,6 +172,8 @@ std::vector<Address> look_up_in_thread(const std::string& host, detail::Deadline
   if (question == nullptr) return {};
   error = wait_anywhere(question->answered, POLLIN, deadline, context);
   if (error) return {};
+  (void)question->is_there.load(
+      std::memory_order_acquire);  // with work(): the kernel's order is not the language's
   error = question->error;
   return question->addresses;
 }

@@ -5,11 +5,14 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -191,6 +194,29 @@ TEST(Resolve, WorksOnPlainThreadsWithoutARuntime) {
   waiter.join();
   closed.open();
   EXPECT_FALSE(resolve("g.slow.test").empty());
+}
+
+// The threads that would answer are the parent's.
+TEST(Resolve, WorksInTheChildOfAForkForANameThatTheParentAsksFor) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not let the child make threads";
+#endif
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { resolve("h.slow.test", 1ms); }), std::errc::timed_out);
+  std::thread parent([] { EXPECT_FALSE(resolve("h.slow.test").empty()); });
+  EXPECT_TRUE(support::eventually([] { return gate.inside() == 1; }));
+  pid_t child = fork();
+  if (child == 0) {
+    new (&gate) Gate;  // open, and nobody inside
+    std::error_code error;
+    bool found = !resolve("h.slow.test", 60s, error).empty();
+    _exit(found ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  closed.open();
+  parent.join();
 }
 
 // ---- another resolver
