@@ -139,21 +139,21 @@ RT_TEST(DnsResolver, AsksAgainWhenNobodyAnswers) {
   std::error_code error;
   EXPECT_TRUE(resolve("silent.test", error).empty());
   EXPECT_EQ(error.category(), dns_errors());
-  EXPECT_GE(server.questions(), 3);
+  EXPECT_TRUE(support::eventually([&] { return server.questions() >= 3; }));
 }
 
 RT_TEST(DnsResolver, NeedsNoThreadsForManyNames) {
   NameServer server;
   Installed installed(server);
-  constexpr int kNames = 200;
+  constexpr int kNames = 100;
   WaitGroup all;
-  std::atomic<int> timed_out = 0;
+  std::atomic<int> ended = 0;
   Context context = Context::background().with_cancel();
   for (int i = 0; i < kNames; ++i) {
     all.go([&, i] {
       std::error_code error;
       resolve("silent" + std::to_string(i) + ".test", context, error);
-      if (error == std::errc::operation_canceled) ++timed_out;
+      if (error == std::errc::operation_canceled) ++ended;
     });
   }
   EXPECT_TRUE(support::eventually([&] { return server.questions() >= kNames; }));
@@ -161,7 +161,7 @@ RT_TEST(DnsResolver, NeedsNoThreadsForManyNames) {
   EXPECT_LT(std::distance(begin(tasks), end(tasks)), 64);
   context.cancel();
   all.wait();
-  EXPECT_EQ(timed_out, kNames);
+  EXPECT_EQ(ended, kNames);
 }
 
 TEST(DnsResolver, WorksOnPlainThreadsWithoutARuntime) {
