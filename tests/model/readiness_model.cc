@@ -13,6 +13,7 @@
 // Mutant MUTANT_WAKE_FIRST        the closer wakes before it says that it closes
 // Mutant MUTANT_CLOSE_AT_ONCE     the closer gives the number back although somebody uses it
 // Mutant MUTANT_TRY_FIRST         the user forgets events after it has tried
+// Mutant MUTANT_FORGETS_BLINDLY   who forgets dropped goroutines does not ask whether they were the last
 #include "model_run.h"
 
 #include "io/closing.h"
@@ -104,6 +105,13 @@ struct Socket {
     if (!chosen<"MUTANT_WAKE_FIRST">()) wake(readiness.set());
   }
 
+  // By the first of a later run(), or the owner.
+  void forget_goroutines() {
+    Closing::Forgotten they = closing.forget_goroutines();
+    if (they == Closing::Forgotten::were_last && !chosen<"MUTANT_FORGETS_BLINDLY">())
+      give_number_back();
+  }
+
   // The owner, after close().
   void free() {
     while (!closing.is_gone()) rl::yield(1, RL_INFO);
@@ -159,6 +167,30 @@ struct ClosedTwice : model::Scenario<3> {
   void after() override { RL_ASSERT(socket.number(RL_INFO) == 0); }
 };
 
+// A goroutine was dropped inside. It is forgotten while a plain thread leaves and the owner closes and frees it.
+struct Dropped : model::Scenario<3> {
+  Socket socket;
+  void before() override {
+    socket.before();
+    RL_ASSERT(socket.closing.enter(Closing::User::goroutine));
+    RL_ASSERT(socket.closing.enter(Closing::User::thread));
+  }
+  void thread(unsigned index) override {
+    if (index == 0) {
+      RL_ASSERT(socket.number(RL_INFO) == 1);
+      if (socket.closing.leave(Closing::User::thread)) socket.give_number_back();
+    } else if (index == 1) {
+      socket.close();
+    } else {
+      socket.forget_goroutines();
+    }
+  }
+  void after() override {
+    RL_ASSERT(socket.number(RL_INFO) == 0);
+    RL_ASSERT(socket.closing.is_gone());
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -166,6 +198,7 @@ int main(int argc, char** argv) {
       .explore<Arrival>("a byte comes", model::full())
       .explore<Closed>("closed while one waits", model::bounded(4))
       .explore<ClosedTwice>("closed by two", model::bounded(4))
+      .explore<Dropped>("a dropped one is forgotten", model::full())
       .explore<Closed>("closed while one waits", model::random(200'000))
       .report();
 }
