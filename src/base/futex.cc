@@ -27,8 +27,8 @@ class OwnSleep {
   }
 };
 
-// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not syscall(): a thread that sleeps
-// again and again would never run the handler.
+// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
+// syscall(): a thread that sleeps again and again would never run the handler.
 void let_signals_in() {
 #if defined(MAGPIE_TSAN)
   timespec now;

@@ -3,15 +3,18 @@
 //   the handler, on any thread:   notes the kind in `pending`, and wakes the keeper
 //   the keeper, a plain thread:   takes what is pending, sends it to each channel that wants it
 //
-// The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The keeper is no thread of a
-// runtime, so it is there between runs too, and while all Ps compute. It lets in just the signals that are wanted: also
-// in programs that block signals in all their threads.
+// The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The
+// keeper is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
+// lets in just the signals that are wanted: also in programs that block signals in all their threads.
 //
-// No loss    A channel has room for one of each kind. What was sent to it last, as many as it holds, is in it: if the kind
-//            is among those, the signal is the same one; if not, there is room.
-// At the end A signal that finds nobody who wants it does what it did before: the handler calls the former one, the keeper
-//            sends it once more after that was put back. So it is received, or has its usual effect.
-// Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for it (sched/deadlock.h).
+// No loss    A channel has room for one of each kind. What was sent to it last, as many as it
+//            holds, is in it: if the kind is among those, the signal is the same one; if not, there
+//            is room.
+// At the end A signal that finds nobody who wants it does what it did before: the handler calls the
+//            former one, the keeper sends it once more after that was put back. So it is received,
+//            or has its usual effect.
+// Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
+//            it (sched/deadlock.h).
 #include <magpie/signal.h>
 
 #include <pthread.h>
