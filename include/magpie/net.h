@@ -4,7 +4,9 @@
 #pragma once
 
 #include <magpie/net/address.h>
+#include <magpie/net/buffered.h>
 #include <magpie/net/file.h>
+#include <magpie/net/pipe.h>
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
 #include <magpie/net/udp.h>
