@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-[[noreturn]] void fail(std::errc error, const char* what) {
+[[noreturn]] void fail_with(std::errc error, const char* what) {
   throw std::system_error(std::make_error_code(error), std::string("magpie: ") + what);
 }
 
@@ -52,7 +52,7 @@ PipeStream::~PipeStream() = default;
 }
 
 Descriptor& PipeStream::descriptor(const char* what) const {
-  if (descriptor_ == nullptr) fail(std::errc::bad_file_descriptor, what);
+  if (descriptor_ == nullptr) fail_with(std::errc::bad_file_descriptor, what);
   return *descriptor_;
 }
 

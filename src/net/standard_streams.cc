@@ -25,7 +25,7 @@ using io::Descriptor;
 constexpr std::size_t kPieceOfPipe = PIPE_BUF;
 constexpr std::size_t kPieceOfFile = 1 << 20;
 
-bool is_ready(int fd, short events) {
+bool would_not_block(int fd, short events) {
   pollfd wanted{.fd = fd, .events = events, .revents = 0};
   return ::poll(&wanted, 1, 0) != 0;
 }
@@ -46,7 +46,7 @@ class SharedStream final : public Stream {
     if (into.empty()) return 0;
     Descriptor::Turn turn(descriptor_, descriptor_.reader(), "read");
     return turn.perform([&](int fd) -> ssize_t {
-      if (!is_ready(fd, POLLIN)) return -EAGAIN;
+      if (!would_not_block(fd, POLLIN)) return -EAGAIN;
       return blocking([&] { return read_once(fd, into); });
     });
   }
@@ -56,7 +56,7 @@ class SharedStream final : public Stream {
     Descriptor::Turn turn(descriptor_, descriptor_.writer(), "write");
     while (!left.empty()) {
       left.drop(turn.perform([&](int fd) -> ssize_t {
-        if (!is_ready(fd, POLLOUT)) return -EAGAIN;
+        if (!would_not_block(fd, POLLOUT)) return -EAGAIN;
         return blocking([&] { return left.write_some(fd, piece_); });
       }));
     }
@@ -64,7 +64,7 @@ class SharedStream final : public Stream {
 
   void wait_readable() override {
     Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable");
-    turn.perform([](int fd) -> ssize_t { return is_ready(fd, POLLIN) ? 0 : -EAGAIN; });
+    turn.perform([](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
   }
 
   void shutdown_write() override { descriptor_.close(); }

@@ -99,6 +99,8 @@ RT_TEST(TcpListener, AdoptsASocketThatListens) {
   EXPECT_EQ(close(other), 0);
 }
 
+#if !defined(MAGPIE_TSAN) && \
+    !defined(MAGPIE_ASAN)  // they do not support threads in the child of a program with threads
 // Puts a descriptor in the place of another while it lives. The standard streams are made once, so
 // this is for a child.
 int in_child(int place, int fd, int (*body)()) {
@@ -114,8 +116,6 @@ int in_child(int place, int fd, int (*body)()) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-#if !defined(MAGPIE_TSAN) && \
-    !defined(MAGPIE_ASAN)  // they do not support threads in the child of a program with threads
 struct Raw {
   Raw() { EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0); }
   ~Raw() {
