@@ -12,5 +12,6 @@
 #include <magpie/patterns.h>
 #include <magpie/runtime.h>
 #include <magpie/select.h>
+#include <magpie/signal.h>
 #include <magpie/sync.h>
 #include <magpie/time.h>

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <limits>
+
+#include "base/sanitizer.h"
 
 namespace magpie::base {
 namespace {
@@ -25,13 +28,27 @@ class OwnSleep {
   }
 };
 
+// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
+// syscall(): a thread that sleeps again and again would never run the handler.
+void let_signals_in() {
+#if defined(MAGPIE_TSAN)
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+}
+
 }  // namespace
 
 void note_own_sleeps_in(std::atomic<bool>* place) { own_sleep = place; }
 
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected) {
+#if defined(MAGPIE_TSAN)
+  // With a time, however late, a signal ends the call; without, the kernel begins it anew.
+  futex_wait_until(word, expected, std::numeric_limits<std::int64_t>::max());
+#else
   OwnSleep asleep;
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+#endif
 }
 
 void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
@@ -44,6 +61,7 @@ void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
   // The bitset kind takes a point in time, the plain kind a duration.
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, &deadline, nullptr,
           FUTEX_BITSET_MATCH_ANY);
+  let_signals_in();
 }
 
 void futex_wake(const Atomic<std::uint32_t>& word, int count) {

@@ -261,7 +261,7 @@ bool Descriptor::Turn::prepare() {
     Presence here;
     if (Slot* slot = descriptor_.slot_of(here)) {
       has_slot = true;
-      // Written down before anything throws: the next one to try knows of it from here alone.
+      // Written down before anything fails: the next one to try knows of it from here alone.
       if ((slot->*side_.readiness).forget()) side_.drained = false;
       always_try = slot->always_try.load(base::relaxed);
     }

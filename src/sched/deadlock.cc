@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,6 +14,9 @@ namespace magpie::sched {
 namespace {
 
 constexpr int kMostPrinted = 100;
+
+// atomic, published: by who makes the thread; null: there is none
+std::atomic<bool (*)()> library_thread_is_awaited{nullptr};
 
 // Threads of this process; 0 when /proc does not tell. Not by listing /proc/self/task: a thread that ends during the
 // listing cuts it short.
@@ -54,8 +58,16 @@ bool may_be_deadlock(Runtime& rt) {
          earliest_timer_ns(rt) == kNever && !outsiders_came();
 }
 
+void set_library_thread(bool (*is_awaited)()) {
+  library_thread_is_awaited.store(is_awaited, std::memory_order_release);
+}
+
 bool has_other_threads(Runtime& rt) {
-  return count_process_threads() != rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers();
+  auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
+  if (is_awaited != nullptr && is_awaited()) return true;
+  int of_the_library = is_awaited != nullptr ? 1 : 0;
+  return count_process_threads() !=
+         rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers() + of_the_library;
 }
 
 void report_deadlock(Runtime& rt) {

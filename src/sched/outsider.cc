@@ -13,9 +13,12 @@ Runtime* runtime = nullptr;
 
 namespace {
 OutsiderGate gate;
-}
+thread_local bool is_unnoted = false;  // of plain threads only, which stay what they are
+}  // namespace
 
-bool enter_runtime() { return gate.enter(); }
+void visit_unnoted() { is_unnoted = true; }
+
+bool enter_runtime() { return is_unnoted ? gate.enter_unnoted() : gate.enter(); }
 void leave_runtime() { gate.leave(); }
 
 Outsider::Outsider() : alive_(enter_runtime()) {}

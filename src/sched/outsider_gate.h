@@ -21,12 +21,17 @@ class OutsiderGate {
  public:
   // False: closed; nothing to leave.
   [[nodiscard]] bool enter() {
+    if (!enter_unnoted()) return false;
+    came_.store(true, base::relaxed);  // not before the look: open() would forget us
+    return true;
+  }
+  // The same by a thread that anybody_came() does not tell of.
+  [[nodiscard]] bool enter_unnoted() {
     inside_.fetch_add(1, base::seq_cst);
     if (!open_.load(base::seq_cst)) {
       leave();
       return false;
     }
-    came_.store(true, base::relaxed);  // not before the look: open() would forget us
     return true;
   }
   void leave() { inside_.fetch_sub(1, base::release); }

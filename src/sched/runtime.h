@@ -100,7 +100,11 @@ class Outsider {
 void open_to_outsiders();
 void close_to_outsiders();
 
-// Whether any plain thread has used the runtime since it opened.
+// Whether any plain thread has used the runtime since it opened, but for those that said
+// visit_unnoted().
 bool outsiders_came();
+
+// The calling thread is the library's own, see set_library_thread() in deadlock.h.
+void visit_unnoted();
 
 }  // namespace magpie::sched

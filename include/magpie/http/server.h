@@ -25,6 +25,7 @@
 #include <magpie/net/tcp.h>
 #include <magpie/net/tls.h>
 #include <magpie/net/unix.h>
+#include <magpie/signal.h>
 
 namespace magpie::http {
 
@@ -105,11 +106,22 @@ class Server {
   }
   bool shutdown() { return shutdown(std::chrono::seconds(0)); }
 
+  // serve() until one of the signals arrives, then shutdown() with that grace. A second signal ends it at once: what is
+  // under way is cut off. Blocks. As shutdown(), false: some handlers still run. Throws as serve().
+  //   Signals signals({SIGTERM, SIGINT});
+  //   server.run_until(signals, 10s);
+  template <class Rep, class Period>
+  bool run_until(const Signals& signals, std::chrono::duration<Rep, Period> grace) {
+    return run_until_ns(signals, detail::whole_ns(grace));
+  }
+  bool run_until(const Signals& signals) { return run_until(signals, std::chrono::seconds(10)); }
+
   // Connections that are open now. A moment's truth.
   std::size_t connections() const;
 
  private:
   bool shutdown_until(detail::DeadlineNs deadline);
+  bool run_until_ns(const Signals& signals, std::int64_t grace_ns);
   std::shared_ptr<ServerCore> core_;
 };
 

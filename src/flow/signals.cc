@@ -1,0 +1,339 @@
+// signals.cc: from the kernel to the channels of those who asked.
+//
+//   the handler, on any thread:   notes the kind in `pending`, and wakes the keeper
+//   the keeper, a plain thread:   takes what is pending, sends it to each channel that wants it
+//
+// The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The
+// keeper is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
+// lets in just the signals that are wanted: also in programs that block signals in all their threads.
+//
+// No loss    A channel has room for one of each kind. What was sent to it last, as many as it
+//            holds, is in it: if the kind is among those, the signal is the same one; if not, there
+//            is room.
+// At the end A signal that finds nobody who wants it does what it did before: the handler calls the
+//            former one, the keeper sends it once more after that was put back. So it is received,
+//            or has its usual effect.
+// Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
+//            it (sched/deadlock.h).
+#include <magpie/signal.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/atomic.h"
+#include "base/event.h"
+#include "chan/channel.h"
+#include "sched/deadlock.h"
+#include "sched/presence.h"
+#include "sched/runtime.h"
+
+namespace magpie::detail {
+
+// A set of signals: bit n - 1 is signal n.
+using SignalSet = std::uint64_t;
+
+struct SignalSubscription {
+  explicit SignalSubscription(SignalSet set, Chan<int> to) : wanted(set), channel(std::move(to)) {}
+
+  // fixed
+  const SignalSet wanted;
+  const Chan<int> channel;
+
+  // guarded by the registry's mutex
+  std::deque<int> sent;  // the last ones, at most as many as the channel has room for
+
+  bool is_awaited() const {
+    return !static_cast<const chan::Channel*>(ChanAccess::core(channel))->receivers.looks_empty();
+  }
+  void deliver(int signal);
+};
+
+}  // namespace magpie::detail
+
+namespace magpie::flow {
+namespace {
+
+using detail::SignalSet;
+using detail::SignalSubscription;
+
+constexpr int kMost = 64;
+constexpr SignalSet bit_of(int signal) { return SignalSet{1} << (signal - 1); }
+
+template <class F>
+void for_each(SignalSet set, F f) {
+  for (; set != 0; set &= set - 1) f(std::countr_zero(set) + 1);
+}
+
+// Never destroyed: signals come until the process has ended.
+struct Registry {
+  // atomic, published: by the handler, taken by the keeper
+  base::Atomic<SignalSet> pending{0};
+  // atomic, written under mutex: for the handler. What it releases is `former`
+  base::Atomic<SignalSet> wanted{0};
+  base::Event changed;  // the keeper sleeps here
+
+  // Nobody calls the runtime with it: a goroutine that did could go on on another thread.
+  std::mutex mutex;
+  // guarded by mutex
+  std::vector<SignalSubscription*> subscriptions;
+  bool has_keeper = false;
+
+  // Written under mutex while the signal is not wanted, read by the handler then.
+  struct sigaction former[kMost + 1];
+};
+Registry& registry() {
+  static Registry& all = *new Registry;  // made before there is a handler
+  return all;
+}
+
+// ---- the handler
+
+void do_as_before(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& former = registry().former[signal];
+  if ((former.sa_flags & SA_SIGINFO) != 0) {
+    former.sa_sigaction(signal, info, context);
+  } else if (former.sa_handler == SIG_DFL) {
+    sigaction(signal, &former, nullptr);
+    kill(getpid(), signal);  // when this handler has returned
+  } else if (former.sa_handler != SIG_IGN) {
+    former.sa_handler(signal);
+  }
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  Registry& all = registry();
+  // acquire: with the release in stop_catching()
+  if ((all.wanted.load(base::acquire) & bit_of(signal)) == 0)
+    return do_as_before(signal, info, context);
+  int saved_errno = errno;
+  all.pending.fetch_or(bit_of(signal), base::release);
+  all.changed.set();
+  errno = saved_errno;
+}
+
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_signal;
+}
+
+// With the registry's mutex.
+void start_catching(int signal) {
+  Registry& all = registry();
+  struct sigaction now = {};
+  sigaction(signal, nullptr, &now);
+  if (!is_ours(now)) all.former[signal] = now;  // else it could not be put back the last time
+  all.wanted.fetch_or(bit_of(signal), base::release);
+  struct sigaction action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigfillset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+// With the registry's mutex. A handler of somebody else, who came later, stays.
+void stop_catching(int signal) {
+  Registry& all = registry();
+  struct sigaction now = {};
+  sigaction(signal, nullptr, &now);
+  if (is_ours(now)) sigaction(signal, &all.former[signal], nullptr);
+  all.wanted.fetch_and(~bit_of(signal), base::release);  // with the handler's acquire
+}
+
+// ---- the keeper
+
+// With the registry's mutex. Ours would pass it on, so there is no circle.
+void let_it_have_its_effect(int signal) { kill(getpid(), signal); }
+
+void deliver_pending() {
+  Registry& all = registry();
+  std::lock_guard hold(all.mutex);
+  for_each(all.pending.exchange(0, base::acquire), [&](int signal) {  // with the handler's release
+    if ((all.wanted.load(base::relaxed) & bit_of(signal)) == 0)       // relaxed: the mutex is held
+      return let_it_have_its_effect(signal);
+    for (SignalSubscription* one : all.subscriptions) {
+      if ((one->wanted & bit_of(signal)) != 0) one->deliver(signal);
+    }
+  });
+}
+
+void let_in_what_is_wanted() {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for_each(registry().wanted.load(base::acquire), [&](int one) { sigdelset(&blocked, one); });
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+void* keep(void*) {
+  pthread_setname_np(pthread_self(), "magpie-signals");
+  sched::visit_unnoted();
+  for (;;) {
+    let_in_what_is_wanted();
+    registry().changed.wait();
+    deliver_pending();
+  }
+  return nullptr;
+}
+
+// Asked when all goroutines wait. Whoever holds the mutex is about to do something.
+bool is_awaited() {
+  Registry& all = registry();
+  std::unique_lock hold(all.mutex, std::try_to_lock);
+  return !hold || all.pending.load(base::acquire) != 0 ||
+         std::any_of(all.subscriptions.begin(), all.subscriptions.end(),
+                     [](const SignalSubscription* one) { return one->is_awaited(); });
+}
+
+void forget_in_child() {
+  Registry& all = registry();
+  if (!all.has_keeper) return;
+  for_each(all.wanted.load(base::relaxed), [&](int signal) {  // relaxed: there is one thread
+    struct sigaction now = {};
+    sigaction(signal, nullptr, &now);
+    if (is_ours(now)) sigaction(signal, &all.former[signal], nullptr);
+  });
+  new (&all) Registry;  // the mutex may be locked, and the lists in disorder
+  sched::set_library_thread(nullptr);
+}
+
+// With the registry's mutex, which no fork() can need before it is here.
+void start_keeper() {
+  Registry& all = registry();
+  if (all.has_keeper) return;
+  static const int once = pthread_atfork(nullptr, nullptr, forget_in_child);
+  (void)once;  // no memory for it: a child must exec, then
+
+  // Born with everything blocked: a signal that somebody waits for by sigwait() must not find it.
+  sigset_t everything, before;
+  sigfillset(&everything);
+  pthread_sigmask(SIG_SETMASK, &everything, &before);
+  pthread_t keeper;
+  int error = pthread_create(&keeper, nullptr, keep, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0)
+    throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
+  pthread_detach(keeper);
+  all.has_keeper = true;
+  sched::set_library_thread(is_awaited);
+}
+
+// ---- subscriptions
+
+// 0: there is none.
+int preempting_signal() {
+  sched::Presence here;
+  if (here.generation() == 0 || !sched::runtime->options.preempt) return 0;
+  return sched::runtime->options.preempt_signal;
+}
+
+bool can_be_had(int signal) {
+  switch (signal) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGURG:
+      return false;
+  }
+  if (signal > SIGSYS && signal < SIGRTMIN) return false;  // the C library's own
+  return signal >= 1 && signal <= std::min(SIGRTMAX, kMost);
+}
+
+SignalSet checked(std::span<const int> signals) {
+  SignalSet set = 0;
+  int preempting = preempting_signal();
+  for (int signal : signals) {
+    if (!can_be_had(signal) || signal == preempting) {
+      throw std::invalid_argument("magpie: Signals: signal " + std::to_string(signal) +
+                                  " cannot be received: the kernel, a fault or the runtime "
+                                  "needs it, or it is none");
+    }
+    set |= bit_of(signal);
+  }
+  if (set == 0) throw std::invalid_argument("magpie: Signals: at least one signal is needed");
+  return set;
+}
+
+void subscribe(SignalSubscription& subscription) {
+  Registry& all = registry();
+  std::lock_guard hold(all.mutex);
+  all.subscriptions.reserve(all.subscriptions.size() + 1);
+  start_keeper();
+  all.subscriptions.push_back(&subscription);
+  for_each(subscription.wanted & ~all.wanted.load(base::relaxed), start_catching);
+  all.changed.set();
+}
+
+void unsubscribe(SignalSubscription& subscription) {
+  Registry& all = registry();
+  std::lock_guard hold(all.mutex);
+  auto place = std::find(all.subscriptions.begin(), all.subscriptions.end(), &subscription);
+  if (place == all.subscriptions.end()) return;  // of the parent of this process
+  all.subscriptions.erase(place);
+  SignalSet others = 0;
+  for (SignalSubscription* one : all.subscriptions) others |= one->wanted;
+  for_each(subscription.wanted & ~others, stop_catching);
+  all.changed.set();  // the keeper blocks them, and sends on what is pending
+}
+
+}  // namespace
+}  // namespace magpie::flow
+
+namespace magpie {
+
+// With the registry's mutex, by the keeper.
+void detail::SignalSubscription::deliver(int signal) {
+  // Others only receive: what was sent last is in the channel, as many as it holds.
+  std::size_t held = std::min(channel.size(), sent.size());
+  if (std::find(sent.end() - static_cast<std::ptrdiff_t>(held), sent.end(), signal) != sent.end())
+    return;
+  try {
+    if (!channel.try_send(int{signal})) return;  // somebody else sends to it,
+  } catch (const ClosedChannel&) {
+    return;  // or has closed it
+  }
+  if (sent.size() == channel.capacity()) sent.pop_front();
+  sent.push_back(signal);
+}
+
+Signals::Signals(std::span<const int> signals) : channel_(Chan<int>::nil()) {
+  detail::SignalSet set = flow::checked(signals);
+  channel_ = Chan<int>(static_cast<std::size_t>(std::popcount(set)));
+  subscription_ = std::make_unique<detail::SignalSubscription>(set, channel_);
+  flow::subscribe(*subscription_);
+}
+
+Signals::Signals(Signals&&) noexcept = default;
+
+Signals& Signals::operator=(Signals&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  channel_ = std::move(other.channel_);
+  subscription_ = std::move(other.subscription_);
+  return *this;
+}
+
+Signals::~Signals() { end(); }
+
+void Signals::end() noexcept {
+  if (subscription_ == nullptr) return;
+  flow::unsubscribe(*subscription_);
+  if (!channel_.closed()) channel_.close();
+  subscription_.reset();
+}
+
+}  // namespace magpie

@@ -1,0 +1,67 @@
+// child.h: a child process, as those who wait for it and the one who reaps it share it.
+//
+// The kernel tells by a pidfd that a child has ended. One goroutine for each child, the reaper,
+// waits for that, takes the exit status and closes a channel, at which any number of goroutines
+// wait, with contexts and deadlines. So no zombie waits for somebody to ask. A plain thread waits
+// for the pidfd itself: the reaper may be dropped with its run(). Whoever finds that the child has
+// ended takes the status under the mutex, once.
+//
+// All children that have not been reaped are on a list; spawn() looks at those whose reaper was
+// dropped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include <magpie/chan.h>
+#include <magpie/context.h>
+#include <magpie/process.h>
+
+#include "io/descriptor.h"
+
+namespace magpie::detail {
+
+class Child : public std::enable_shared_from_this<Child> {
+ public:
+  // Of a process that was just made: puts it on the list, and starts a reaper if a runtime runs.
+  // The process is killed if that fails. Throws std::system_error, std::bad_alloc.
+  static std::shared_ptr<Child> watch(pid_t id);
+  // Reaps those that nobody waits for.
+  static void reap_orphans();
+
+  explicit Child(pid_t id);  // only watch() calls it
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t id() const { return id_; }
+
+  // Blocks until it has ended, the context is over or the time has come. Whether it has ended.
+  bool wait(const Context& context, DeadlineNs deadline);
+  // Once it has ended. Throws std::system_error if somebody else took it.
+  ExitStatus status() const;
+  // An error number; 0 also if it has ended.
+  int send(int signal);
+
+ private:
+  bool try_reap();
+  void start_reaper();
+  void reap();
+  bool wait_on_thread(const Context& context, DeadlineNs deadline);
+
+  const pid_t id_;
+  io::Descriptor pidfd_;
+  const Chan<void> ended_;
+
+  // Nobody calls the runtime with it: a goroutine that did could be dropped there.
+  mutable std::mutex mutex_;
+  // guarded by mutex_
+  bool is_over_ = false;
+  ExitStatus status_;
+  int error_ = 0;                 // why there is no status
+  std::uint64_t reaper_run_ = 0;  // the run() that has a reaper
+};
+
+}  // namespace magpie::detail

@@ -1,0 +1,111 @@
+// standard_streams.cc: descriptors that others share, and that may be of any kind. See pipe.h.
+#include <magpie/net/pipe.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include <magpie/blocking.h>
+
+#include "io/descriptor.h"
+#include "net/socket.h"
+#include "net/write_quietly.h"
+
+namespace magpie::net {
+namespace {
+
+using io::Descriptor;
+
+// Small enough that a pipe which can be written to takes it without blocking.
+constexpr std::size_t kPieceOfPipe = PIPE_BUF;
+constexpr std::size_t kPieceOfFile = 1 << 20;
+
+bool would_not_block(int fd, short events) {
+  pollfd wanted{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&wanted, 1, 0) != 0;
+}
+
+[[gnu::noinline]] ssize_t read_once(int fd, std::span<std::byte> into) {
+  ssize_t count = ::read(fd, into.data(), into.size());
+  return count < 0 ? -errno : count;
+}
+
+class SharedStream final : public Stream {
+ public:
+  // Of a number of its own, so that close() and the poller leave the original alone.
+  explicit SharedStream(int original)
+      : descriptor_(duplicate(original), Descriptor::Kind::packets),
+        piece_(is_always_ready(descriptor_.fd()) ? kPieceOfFile : kPieceOfPipe) {}
+
+  std::size_t read(std::span<std::byte> into) override {
+    if (into.empty()) return 0;
+    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "read");
+    return turn.perform([&](int fd) -> ssize_t {
+      if (!would_not_block(fd, POLLIN)) return -EAGAIN;
+      return blocking([&] { return read_once(fd, into); });
+    });
+  }
+
+  void write_parts(std::span<const std::span<const std::byte>> parts) override {
+    UnwrittenParts left(parts);
+    Descriptor::Turn turn(descriptor_, descriptor_.writer(), "write");
+    while (!left.empty()) {
+      left.drop(turn.perform([&](int fd) -> ssize_t {
+        if (!would_not_block(fd, POLLOUT)) return -EAGAIN;
+        return blocking([&] { return left.write_some(fd, piece_); });
+      }));
+    }
+  }
+
+  void wait_readable() override {
+    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable");
+    turn.perform([](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
+  }
+
+  void shutdown_write() override { descriptor_.close(); }
+  void close() noexcept override { descriptor_.close(); }
+  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override {
+    descriptor_.set_deadline(descriptor_.reader(), deadline);
+  }
+  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override {
+    descriptor_.set_deadline(descriptor_.writer(), deadline);
+  }
+  int native_handle() const noexcept override { return descriptor_.fd(); }
+
+ private:
+  [[gnu::noinline]] static int duplicate(int original) {
+    int fd = fcntl(original, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0) throw_errno("use a standard stream");
+    return fd;
+  }
+  static bool is_always_ready(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+  }
+
+  Descriptor descriptor_;
+  const std::size_t piece_;
+};
+
+}  // namespace
+
+// Never destroyed: others may use them until the process has ended.
+Stream& standard_input() {
+  static Stream& stream = *new SharedStream(STDIN_FILENO);
+  return stream;
+}
+Stream& standard_output() {
+  static Stream& stream = *new SharedStream(STDOUT_FILENO);
+  return stream;
+}
+Stream& standard_error() {
+  static Stream& stream = *new SharedStream(STDERR_FILENO);
+  return stream;
+}
+
+}  // namespace magpie::net

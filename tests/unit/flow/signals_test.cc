@@ -1,0 +1,243 @@
+// signals_test.cc: signals of the process in channels.
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/let_signals_in.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using support::eventually;
+
+void send_to_self(int signal) { kill(getpid(), signal); }
+
+// What a signal does while this lives.
+class Disposition {
+ public:
+  Disposition(int signal, void (*handler)(int)) : signal_(signal) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigaction(signal, &action, &before_);
+  }
+  ~Disposition() { sigaction(signal_, &before_, nullptr); }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
+
+  static void (*of(int signal))(int) {
+    struct sigaction now = {};
+    sigaction(signal, nullptr, &now);
+    return now.sa_handler;
+  }
+
+ private:
+  const int signal_;
+  struct sigaction before_;
+};
+
+// Between tests: one may come, or be sent on, after its Signals have ended.
+const Disposition usually(SIGUSR1, SIG_IGN);
+
+RT_TEST(Signals, ArriveInTheChannel) {
+  Signals signals({SIGUSR1, SIGUSR2});
+  send_to_self(SIGUSR2);
+  EXPECT_EQ(signals.channel().recv(), SIGUSR2);
+  send_to_self(SIGUSR1);
+  EXPECT_EQ(signals.channel().recv(), SIGUSR1);
+}
+
+RT_TEST(Signals, OfTheSameKindAreSentToEachWhoAsked) {
+  Signals one({SIGUSR1}), two({SIGUSR2, SIGUSR1});
+  std::optional<Signals> three = signal_channel({SIGUSR1});
+  send_to_self(SIGUSR1);
+  EXPECT_EQ(one.channel().recv(), SIGUSR1);
+  EXPECT_EQ(two.channel().recv(), SIGUSR1);
+  EXPECT_EQ(three->channel().recv(), SIGUSR1);
+  three.reset();
+  send_to_self(SIGUSR1);
+  EXPECT_EQ(one.channel().recv(), SIGUSR1);
+  EXPECT_EQ(two.channel().recv(), SIGUSR1);
+}
+
+TEST(Signals, ArriveBeforeBetweenAndAfterRuns) {
+  Signals signals({SIGUSR1});
+  for (int i = 0; i < 2; ++i) {
+    send_to_self(SIGUSR1);
+    EXPECT_EQ(signals.channel().recv(), SIGUSR1);  // a plain thread
+    send_to_self(SIGUSR1);
+    run(Options{.procs = 2}, [&] { EXPECT_EQ(signals.channel().recv(), SIGUSR1); });
+  }
+  send_to_self(SIGUSR1);
+  EXPECT_EQ(signals.channel().recv(), SIGUSR1);
+}
+
+RT_TEST(Signals, OfEachKindOneIsKeptUntilItIsReceived) {
+  Signals signals({SIGUSR1, SIGUSR2});
+  const Chan<int>& channel = signals.channel();
+  send_to_self(SIGUSR1);
+  ASSERT_TRUE(eventually([&] { return channel.size() == 1; }));
+  for (int i = 0; i < 10; ++i) send_to_self(SIGUSR1);
+  send_to_self(SIGUSR2);
+  ASSERT_TRUE(eventually([&] { return channel.size() == 2; }));
+  EXPECT_EQ(channel.recv(), SIGUSR1);
+  EXPECT_EQ(channel.recv(), SIGUSR2);
+}
+
+TEST(Signals, DoWhatTheyDidBeforeWhenTheLastOneEnds) {
+  {
+    Signals one({SIGUSR1});
+    EXPECT_NE(Disposition::of(SIGUSR1), SIG_IGN);
+    { Signals two({SIGUSR1}); }
+    EXPECT_NE(Disposition::of(SIGUSR1), SIG_IGN);
+    Signals moved = std::move(one);
+    EXPECT_NE(Disposition::of(SIGUSR1), SIG_IGN);
+  }
+  EXPECT_EQ(Disposition::of(SIGUSR1), SIG_IGN);
+}
+
+std::atomic<int> handled{0};
+
+// It comes at any moment of the end.
+TEST(Signals, ThatComeAtTheEndAreReceivedOrDoWhatTheyDidBefore) {
+  Disposition counted(SIGUSR1, [](int) { handled.fetch_add(1, std::memory_order_relaxed); });
+  handled = 0;
+  int received = 0;
+  for (int i = 1; i <= 200; ++i) {
+    std::optional<Signals> signals(std::in_place, std::initializer_list<int>{SIGUSR1});
+    Chan<int> channel = signals->channel();
+    std::thread sender([] { send_to_self(SIGUSR1); });
+    if (i % 2 == 0) std::this_thread::yield();
+    signals.reset();
+    sender.join();
+    if (channel.recv()) ++received;  // closed: does not block
+    ASSERT_TRUE(eventually([&] {
+      support::let_signals_in();
+      return received + handled.load() == i;
+    })) << received
+        << " + " << handled.load();
+  }
+}
+
+TEST(Signals, ThatCannotBeHadAreRefused) {
+  for (int signal : {0, -1, 65, 1000, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+                     SIGSYS, SIGURG, 32, 33}) {
+    EXPECT_THROW(Signals({SIGUSR1, signal}), std::invalid_argument) << signal;
+  }
+  EXPECT_THROW(Signals(std::initializer_list<int>{}), std::invalid_argument);
+  EXPECT_EQ(Disposition::of(SIGUSR1), SIG_IGN);
+  run(Options{.preempt_signal = SIGUSR2},
+      [] { EXPECT_THROW(Signals({SIGUSR2}), std::invalid_argument); });
+}
+
+RT_TEST(Signals, AreReceivedWhileAllPsCompute) {
+  Signals signals({SIGUSR1});
+  std::atomic<bool> stop{false};
+  std::atomic<int> looping{0};
+  WaitGroup hogs;
+  for (int i = 0; i < procs() + 1; ++i) {
+    hogs.go([&] {
+      ++looping;
+      support::spin_until(stop);
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return looping.load() == procs() + 1; }));
+  send_to_self(SIGUSR1);
+  EXPECT_EQ(signals.channel().recv(), SIGUSR1);
+  stop = true;
+  hogs.wait();
+}
+
+TEST(Signals, AreReceivedByProgramsThatBlockThemEverywhere) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  run(Options{.procs = 2}, [] {
+    Signals signals({SIGUSR1});
+    send_to_self(SIGUSR1);
+    EXPECT_EQ(signals.channel().recv(), SIGUSR1);
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// The alarm is the only thing that can wake anybody.
+TEST(Signals, AreWaitedForWithoutADeadlock) {
+  for (int procs : {1, 2, 8}) {
+    Signals signals({SIGALRM});
+    run(Options{.procs = procs}, [&] {
+      itimerval once{{0, 0}, {0, 30'000}};
+      setitimer(ITIMER_REAL, &once, nullptr);
+      int got = 0;
+      Chan<int> other;
+      select(on_recv(signals.channel(), [&](std::optional<int> one) { got = *one; }),
+             on_recv(other));
+      EXPECT_EQ(got, SIGALRM);
+    });
+  }
+}
+
+RT_TEST(Signals, CloseTheirChannelAtTheEnd) {
+  std::optional<Signals> signals(std::in_place, std::initializer_list<int>{SIGUSR1});
+  JoinHandle<std::size_t> all = spawn([channel = signals->channel()] {
+    std::size_t count = 0;
+    for (int one : channel) count += one == SIGUSR1 ? 1 : 0;
+    return count;
+  });
+  send_to_self(SIGUSR1);
+  ASSERT_TRUE(eventually([&] { return signals->channel().size() == 0; }));
+  signals.reset();
+  EXPECT_LE(all.join(), 1U);
+}
+
+TEST(Signals, AreNotThoseOfTheChildOfAFork) {
+  Signals signals({SIGUSR2});
+  pid_t child = fork();
+  if (child == 0) {
+    if (Disposition::of(SIGUSR2) != SIG_DFL) _exit(1);
+    send_to_self(SIGUSR2);
+    _exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR2) << status;
+  EXPECT_EQ(signals.channel().size(), 0U);
+}
+
+TEST(Signals, MayComeAndGoOnManyThreadsAtOnce) {
+  std::atomic<bool> stop{false};
+  std::thread sender([&] {
+    while (!stop.load()) {
+      send_to_self(SIGUSR1);
+      std::this_thread::yield();
+    }
+  });
+  run(Options{.procs = 4}, [] {
+    WaitGroup group;
+    for (int i = 0; i < 8; ++i) {
+      group.go([] {
+        for (int round = 0; round < 50; ++round) {
+          Signals signals({SIGUSR1, SIGUSR2});
+          EXPECT_EQ(signals.channel().recv(), SIGUSR1);
+        }
+      });
+    }
+    group.wait();
+  });
+  stop = true;
+  sender.join();
+  EXPECT_EQ(Disposition::of(SIGUSR1), SIG_IGN);
+}
+
+}  // namespace
+}  // namespace magpie

@@ -1,0 +1,127 @@
+// run_until_test.cc: a server that serves until the process gets a signal.
+#include <magpie/http.h>
+#include <magpie/magpie.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "support/rt_test.h"
+
+namespace magpie::http {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+// One may come after the Signals of its test have ended.
+const bool is_ignored_then = std::signal(SIGUSR1, SIG_IGN) != SIG_ERR;
+
+// Serves "/wait", whose handler waits until it is let go, or its context is over, or for good.
+class Site {
+ public:
+  enum class Handler { polite, stubborn };
+  explicit Site(Handler handler) {
+    server.handle("GET /wait", [this, handler](Request& req, Response& res) {
+      busy = true;
+      Context context = handler == Handler::polite ? req.context() : Context::background();
+      Chan<void> cancelled = context.done();
+      select(on_recv(let_go), on_recv(cancelled));
+      res.send("done");
+    });
+    server.listen("127.0.0.1:0");
+  }
+
+  // Until a handler is busy with it.
+  void ask() {
+    asking = spawn([this] {
+      Client client;
+      try {
+        return client.get("http://" + server.local_address().to_string() + "/wait").body;
+      } catch (const std::exception&) {
+        return std::string("cut off");
+      }
+    });
+    ASSERT_TRUE(eventually([this] { return busy.load(); }));
+  }
+
+  Server server;
+  Chan<void> let_go;
+  std::atomic<bool> busy{false};
+  std::optional<JoinHandle<std::string>> asking;
+};
+
+RT_TEST(RunUntil, ASignalLetsRequestsUnderWayFinish) {
+  ASSERT_TRUE(is_ignored_then);
+  Signals signals({SIGUSR1});
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(signals, 1h); });
+  site.ask();
+  kill(getpid(), SIGUSR1);
+  // Nobody is accepted any more.
+  const std::string address = site.server.local_address().to_string();
+  ASSERT_TRUE(eventually([&] {
+    try {
+      (void)net::TcpConn::connect(address);
+      return false;
+    } catch (const std::system_error&) {
+      return true;
+    }
+  }));
+  site.let_go.close();
+  EXPECT_TRUE(running.join());
+  EXPECT_EQ(site.asking->join(), "done");
+}
+
+RT_TEST(RunUntil, ASecondSignalCutsThemOff) {
+  Signals signals({SIGUSR1});
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(signals, 1h); });
+  site.ask();
+  // Two that come together are one: so again and again.
+  std::atomic<bool> over{false};
+  JoinHandle<void> more = spawn([&] {
+    while (!over.load()) {
+      kill(getpid(), SIGUSR1);
+      sleep_for(5ms);
+    }
+  });
+  EXPECT_TRUE(running.join());
+  over = true;
+  more.join();
+  EXPECT_EQ(site.asking->join(), "cut off");
+}
+
+RT_TEST(RunUntil, AHandlerThatDoesNotEndIsLeftBehind) {
+  Signals signals({SIGUSR1});
+  Site site(Site::Handler::stubborn);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(signals, 1ms); });
+  site.ask();
+  kill(getpid(), SIGUSR1);
+  EXPECT_FALSE(running.join());
+  site.let_go.close();
+  EXPECT_EQ(site.asking->join(), "cut off");
+}
+
+RT_TEST(RunUntil, ReturnsAfterShutdownAndThrowsAsServe) {
+  std::optional<Signals> signals(std::in_place, std::initializer_list<int>{SIGUSR1});
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(*signals, 1h); });
+  site.ask();
+  signals.reset();  // no signal will come
+  site.let_go.close();
+  EXPECT_EQ(site.asking->join(), "done");
+  EXPECT_TRUE(site.server.shutdown(1h));
+  EXPECT_TRUE(running.join());
+
+  Server without_listener;
+  Signals others({SIGUSR1});
+  EXPECT_THROW(without_listener.run_until(others), std::logic_error);
+}
+
+}  // namespace
+}  // namespace magpie::http
