@@ -310,6 +310,12 @@ bool Threads::is_full() {
   return true;
 }
 
+bool Threads::are_refused() const {
+  if (count() >= limit()) return true;
+  std::int64_t retry_at = retry_at_ns_.load(base::relaxed);
+  return retry_at != 0 && base::now_ns() < retry_at + kRefusalLastsNs;
+}
+
 bool Threads::may_try_now() const {
   std::int64_t retry_at = retry_at_ns_.load(base::relaxed);
   return retry_at == 0 || base::now_ns() >= retry_at;

@@ -71,6 +71,9 @@ class Threads {
   // m's thread is about to end before the runtime does, or never was.
   void note_ended(M* m);
 
+  // There are no more to be had, as far as the last tries have shown.
+  bool are_refused() const;
+
   int count() const { return count_.load(base::relaxed); }
   int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
   int limit() const { return limit_.load(base::relaxed); }
@@ -78,6 +81,7 @@ class Threads {
 
  private:
   static constexpr std::int64_t kRetryAfterNs = 1'000'000;
+  static constexpr std::int64_t kRefusalLastsNs = 20'000'000;  // sysmon tries more often
   static constexpr std::uint32_t kFirstSpinBudget = 16;
 
   static std::unique_ptr<M> new_m();
