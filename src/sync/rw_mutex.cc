@@ -140,6 +140,18 @@ struct RWMutex::Insides {
   }
 };
 
+bool RWMutex::try_lock_behind_dropped() noexcept {
+  sched::Entry entry;
+  Insides::look_first(*this);
+  return try_lock_at_once();
+}
+
+bool RWMutex::try_lock_shared_behind_dropped() noexcept {
+  sched::Entry entry;
+  Insides::look_first(*this);
+  return try_lock_shared_at_once();
+}
+
 void RWMutex::lock_slowly() noexcept {
   sched::Entry entry;
   WriterSleeper self;
