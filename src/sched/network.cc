@@ -173,7 +173,8 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
     put_last(rt, m, batch.ready[i]);
   }
-  if (batch.count > 1) wake_searcher(rt, m);
+  // For one, sysmon sees to the role that this M leaves.
+  if (batch.count > 1 || rt.sysmon.helpers() == 0) wake_searcher(rt, m);
   return true;
 }
 

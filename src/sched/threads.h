@@ -8,6 +8,7 @@
 // Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
 // runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
 // others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
+// Nobody makes any once the runtime ends: stop_maker() refuses those who come later, and waits for those who have begun.
 // A thread allocates when it begins, too. So it is born without a P: those that want one wait in a list, whoever has
 // begun takes the first, and sysmon may take it back for a goroutine that was preempted.
 #pragma once
@@ -34,7 +35,7 @@ class Threads {
   // Makes the calling thread an M. Throws std::bad_alloc.
   M* adopt_caller();
 
-  // The maker's life.
+  // The maker's life. After stop_maker() nobody makes threads, also if there was no maker.
   void start_maker();
   void stop_maker();
 
@@ -88,6 +89,8 @@ class Threads {
   M* reuse_ended();
   static void prepare(M* m);
   bool make();
+  bool make_one();
+  bool is_making();
   void make_for_wanted();
   bool may_try_now() const;
   bool is_full();
@@ -119,6 +122,7 @@ class Threads {
   int spares_wanted_ = 0;
   bool refresh_wanted_ = false;
   bool stop_ = false;
+  int making_ = 0;  // those who are in make()
 };
 
 // The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by

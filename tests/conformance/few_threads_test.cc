@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <ctime>
 #include <new>
+#include <string>
 #include <thread>
 
 #include "support/let_signals_in.h"
@@ -261,6 +262,42 @@ TEST(FewThreads, ABoundGoroutineIsServedByTheNetworkAlthoughTheOtherThreadBlocks
   });
   close(ends[0]);
   close(ends[1]);
+}
+
+// Nobody looks after the network while a goroutine that it woke computes, but for a thread that is idle.
+TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirstComputes) {
+  constexpr int kSysmon = 2;
+  support::ThreadsAsk ask([](int number) { return number != kSysmon; });
+  int first[2], second[2];
+  ASSERT_EQ(pipe2(first, O_NONBLOCK), 0);
+  ASSERT_EQ(pipe2(second, O_NONBLOCK), 0);
+  std::atomic<bool> first_runs{false}, second_ran{false};
+  std::thread writer;
+  testing::internal::CaptureStderr();
+  run(Options{.procs = 2}, [&] {
+    WaitGroup both;
+    both.go([&] {
+      net::wait_readable(first[0]);
+      first_runs = true;
+      spin_until(second_ran);
+    });
+    both.go([&] {
+      net::wait_readable(second[0]);
+      second_ran = true;
+    });
+    writer = std::thread([&] {
+      EXPECT_TRUE(support::eventually([] { return stats().waiting == 3; }));
+      std::this_thread::sleep_for(5ms);  // usually one thread sleeps in the poller by then
+      EXPECT_EQ(write(first[1], "x", 1), 1);
+      EXPECT_TRUE(support::eventually([&] { return first_runs.load(); }));
+      EXPECT_EQ(write(second[1], "x", 1), 1);
+    });
+    both.wait();
+  });
+  writer.join();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("no thread to look after"),
+            std::string::npos);
+  for (const int fd : {first[0], first[1], second[0], second[1]}) close(fd);
 }
 
 }  // namespace
