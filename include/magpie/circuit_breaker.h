@@ -24,7 +24,8 @@ class CircuitOpen : public std::runtime_error {
 //       |                             +------------- a trial failed --------+   |
 //       +------------------------- `trials` of them succeeded ------------------+
 //
-// Only calls that began since it last opened or closed count: nothing is learnt from one that began before.
+// Only calls that began since it last opened or closed count: nothing is learnt from one that began before. Calls of
+// goroutines that were dropped when their run() ended are forgotten.
 // May be used by many at once, from any thread. Nothing here blocks for long.
 class CircuitBreaker {
  public:
@@ -68,6 +69,26 @@ class CircuitBreaker {
  private:
   enum class Result { success, failure };
 
+  // Calls under way, and how many of them are goroutines' of the run() that it counts for.
+  struct Calls {
+    std::int64_t all = 0;
+    std::int64_t in_run = 0;
+    void begin(bool by_goroutine) {
+      ++all;
+      if (by_goroutine) ++in_run;
+    }
+    // Which call it was is not known for sure: one by a goroutine, most likely, if a goroutine says so.
+    void end(bool by_goroutine) {
+      --all;
+      if (in_run > 0 && (by_goroutine || in_run > all)) --in_run;
+    }
+    void forget_run() { all -= std::exchange(in_run, 0); }
+    void add(Calls others) {
+      all += others.all;
+      in_run += others.in_run;
+    }
+  };
+
   // Leave to call, and what came of it: a failure unless said otherwise.
   class Pass {
    public:
@@ -89,6 +110,7 @@ class CircuitBreaker {
   void begin_epoch_locked();
   void learn_locked(Result result);
   void record(Result result);
+  void forget_dropped_locked();
 
   // fixed after construction
   const Settings settings_;
@@ -98,11 +120,12 @@ class CircuitBreaker {
   bool closed_ = true;
   int failures_in_a_row_ = 0;       // while closed
   std::int64_t open_until_ns_ = 0;  // while not closed: half open after that
-  int trials_under_way_ = 0;
+  Calls trials_under_way_;
   int trials_succeeded_ = 0;
-  std::uint64_t epoch_ = 0;     // a new one begins whenever it opens or closes
-  std::int64_t under_way_ = 0;  // by allow(), of this epoch
-  std::int64_t late_ = 0;       // by allow(), of earlier ones
+  std::uint64_t epoch_ = 0;  // a new one begins whenever it opens or closes
+  Calls under_way_;          // by allow(), of this epoch
+  Calls late_;               // by allow(), of earlier ones
+  std::uint64_t run_ = 0;    // the run() whose goroutines' calls are counted; 0: none yet
 };
 
 }  // namespace magpie

@@ -28,6 +28,7 @@ void lock_slowly(MutexState& mutex, LockedBy what) noexcept;
 bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
 bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
 void unlock_slowly(MutexState& mutex) noexcept;
+bool take_back_from_dropped(MutexState& mutex) noexcept;
 
 inline bool try_lock(MutexState& mutex) noexcept {
   std::uint32_t free = 0;
@@ -62,7 +63,13 @@ class Mutex {
   }
 
   // False: somebody holds it. Never blocks.
-  [[nodiscard]] bool try_lock() noexcept { return detail::try_lock(state_); }
+  [[nodiscard]] bool try_lock() noexcept {
+    if (detail::try_lock(state_)) [[likely]]
+      return true;
+    // Most often there is nobody to whom it was handed, and who may have been dropped since.
+    return state_.woken.load(std::memory_order_relaxed) != 0 &&
+           detail::take_back_from_dropped(state_);
+  }
 
   // Blocks until the caller holds it, but not longer than so. False: time was up.
   template <class Rep, class Period>

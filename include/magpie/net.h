@@ -7,8 +7,8 @@
 #include <magpie/net/buffered.h>
 #include <magpie/net/file.h>
 #include <magpie/net/inherited.h>
-#include <magpie/net/resolver.h>
 #include <magpie/net/pipe.h>
+#include <magpie/net/resolver.h>
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
 #include <magpie/net/udp.h>

@@ -22,15 +22,15 @@ class RWMutex {
 
   // Blocks until the caller is the only one to hold it.
   void lock() noexcept {
-    if (!try_lock()) [[unlikely]]
+    if (!try_lock_at_once()) [[unlikely]]
       lock_slowly();
   }
 
   // False: somebody holds it. Never blocks.
   [[nodiscard]] bool try_lock() noexcept {
-    std::uint64_t free = 0;
-    return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+    if (try_lock_at_once()) [[likely]]
+      return true;
+    return has_given() && try_lock_behind_dropped();
   }
 
   // Any goroutine or thread may unlock what another has locked. Ends the program with a message if no writer holds it.
@@ -50,14 +50,9 @@ class RWMutex {
 
   // False: a writer holds it or waits for it. Never blocks.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    std::uint64_t now = word_.load(std::memory_order_relaxed);
-    while (now < kWriter) {
-      if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
-                                      std::memory_order_relaxed)) {
-        return true;
-      }
-    }
-    return false;
+    if (try_lock_shared_at_once()) [[likely]]
+      return true;
+    return has_given() && try_lock_shared_behind_dropped();
   }
 
   // As lock() and lock_shared(), but no longer than until the context is over (context.h): then
@@ -90,6 +85,26 @@ class RWMutex {
   static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
 
   struct Insides;
+
+  bool try_lock_at_once() noexcept {
+    std::uint64_t free = 0;
+    return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+  bool try_lock_shared_at_once() noexcept {
+    std::uint64_t now = word_.load(std::memory_order_relaxed);
+    while (now < kWriter) {
+      if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // Some have been let in and have not come yet: goroutines that a run() may have dropped since.
+  bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
+  bool try_lock_behind_dropped() noexcept;
+  bool try_lock_shared_behind_dropped() noexcept;
 
   void lock_slowly() noexcept;
   bool lock_with(sched::CancelSource* source) noexcept;

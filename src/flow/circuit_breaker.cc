@@ -5,9 +5,16 @@
 #include <utility>
 
 #include <magpie/detail/deadline.h>
+#include <magpie/runtime.h>
+
+#include "sched/current.h"
+#include "sched/run_end.h"
+#include "sched/runtime.h"
 
 namespace magpie {
 namespace {
+
+bool in_goroutine() { return sched::current_m() != nullptr; }
 
 CircuitBreaker::Settings checked(const CircuitBreaker::Settings& settings) {
   if (settings.failures < 1 || settings.trials < 1 || settings.open_for.count() < 0) {
@@ -36,25 +43,34 @@ void CircuitBreaker::open_locked() {
   begin_epoch_locked();
   open_until_ns_ = detail::deadline_after(settings_.open_for);
   failures_in_a_row_ = 0;
-  trials_under_way_ = 0;
+  trials_under_way_ = {};
   trials_succeeded_ = 0;
 }
 
 // Of calls that began in an earlier epoch, nothing is learnt any more.
 void CircuitBreaker::begin_epoch_locked() {
   ++epoch_;
-  late_ += std::exchange(under_way_, 0);
+  late_.add(std::exchange(under_way_, {}));
+}
+
+// A goroutine that is dropped when its run() ends never says what became of its call.
+void CircuitBreaker::forget_dropped_locked() {
+  if (sched::is_over(run_)) {
+    for (Calls* calls : {&trials_under_way_, &under_way_, &late_}) calls->forget_run();
+  }
+  if (in_goroutine()) run_ = sched::runtime->generation;  // all before it are over
 }
 
 bool CircuitBreaker::allow_locked() {
+  forget_dropped_locked();
   switch (state_locked(detail::steady_now_ns())) {
     case State::closed:
       return true;
     case State::open:
       return false;
     case State::half_open:
-      if (trials_under_way_ + trials_succeeded_ >= settings_.trials) return false;
-      ++trials_under_way_;
+      if (trials_under_way_.all + trials_succeeded_ >= settings_.trials) return false;
+      trials_under_way_.begin(in_goroutine());
       return true;
   }
   return false;
@@ -63,18 +79,19 @@ bool CircuitBreaker::allow_locked() {
 bool CircuitBreaker::allow() {
   std::lock_guard hold(mutex_);
   bool allowed = allow_locked();
-  if (allowed) ++under_way_;
+  if (allowed) under_way_.begin(in_goroutine());
   return allowed;
 }
 
 // The result of a call of this epoch.
 void CircuitBreaker::learn_locked(Result result) {
   if (result == Result::failure) {
-    if (closed_ ? ++failures_in_a_row_ == settings_.failures : trials_under_way_ > 0) open_locked();
+    if (closed_ ? ++failures_in_a_row_ == settings_.failures : trials_under_way_.all > 0)
+      open_locked();
   } else if (closed_) {
     failures_in_a_row_ = 0;
-  } else if (trials_under_way_ > 0) {
-    --trials_under_way_;
+  } else if (trials_under_way_.all > 0) {
+    trials_under_way_.end(in_goroutine());
     if (++trials_succeeded_ < settings_.trials) return;
     closed_ = true;
     begin_epoch_locked();
@@ -84,11 +101,9 @@ void CircuitBreaker::learn_locked(Result result) {
 // The calls have no names, so the earliest is taken to end first.
 void CircuitBreaker::record(Result result) {
   std::lock_guard hold(mutex_);
-  if (late_ > 0) {
-    --late_;
-    return;
-  }
-  if (under_way_ > 0) --under_way_;
+  forget_dropped_locked();
+  if (late_.all > 0) return late_.end(in_goroutine());
+  if (under_way_.all > 0) under_way_.end(in_goroutine());
   learn_locked(result);
 }
 

@@ -274,6 +274,17 @@ void leave_own_stack(M* m) {
   if (!m->loop_stack->pooled && m->p != nullptr) move_loop_to(m, std::exchange(m->spare, nullptr));
 }
 
+// As many goroutines are stopped as may be, and this one has not begun: it may have to be stopped too. Returns a stopped one to
+// run instead, or null. One that a timer or a plain thread started begins all the same: it may be what ends the others.
+[[gnu::noinline]] G* take_stopped_instead_of(Runtime& rt, M* m, G* fresh) {
+  if (fresh->creator == 0) return nullptr;
+  G* stopped = rt.global.pop_held();
+  if (stopped == nullptr) return nullptr;
+  rt.global.push_front({&fresh, 1});
+  wake_searcher(rt, m);
+  return stopped;
+}
+
 void loop(M* m) {
   for (;;) {
     if (m->p == nullptr && !wait_for_p(*runtime, m)) leave_loop_for_thread(m);
@@ -285,6 +296,12 @@ void loop(M* m) {
       continue;
     }
     if (g->stack != nullptr) leave_loop_for(m, g);  // most wait again soon: not worth a move
+    if (runtime->has_enough_preempted()) [[unlikely]] {
+      if (G* stopped = take_stopped_instead_of(*runtime, m, g)) {
+        m->start_with = stopped;
+        continue;
+      }
+    }
     use_free_cpu(*runtime, m);
     if (!has_spare(m)) {
       put_off(*runtime, g);

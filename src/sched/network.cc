@@ -173,7 +173,8 @@ bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
     put_last(rt, m, batch.ready[i]);
   }
-  if (batch.count > 1) wake_searcher(rt, m);
+  // For one, sysmon sees to the role that this M leaves.
+  if (batch.count > 1 || rt.sysmon.helpers() == 0) wake_searcher(rt, m);
   return true;
 }
 
@@ -181,8 +182,8 @@ std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
   if (!in_use() || !role_.is_free()) return kNever;
   std::int64_t due = asked_ns_.load(base::relaxed) + kLongOverdueNs;
   if (now_ns < due) return due;
-  bool all_held = rt.search.view().idle == 0;
-  if (all_held && role_.try_take(Role::asks)) {
+  bool nobody_else_asks = rt.search.view().idle == 0 || no_thread_comes(rt);
+  if (nobody_else_asks && role_.try_take(Role::asks)) {
     Batch batch;
     ask(batch, poll::Poller::kAtOnce, kEventsAtOnce);
     asked_ns_.store(now_ns, base::relaxed);

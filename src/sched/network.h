@@ -6,7 +6,8 @@
 //   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
 //                                                                    watch it keeps ([watch]); at the end of the list of
 //                                                                    sleeping threads, so that others are woken first
-//   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held
+//   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held, or no thread is
+//                                                                    to be had for those that are idle
 //
 // One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that
 // became ready are run in the order of their events.

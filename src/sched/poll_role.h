@@ -15,7 +15,7 @@
 //                 events, listed still, and a P is idle  -> takes the P and goes on
 //                 else  -> puts goroutines in the global queue, as a publisher; looks again
 //   sysmon:   nobody has asked for long:
-//               all Ps are held  -> try_take(asks), asks, leave
+//               all Ps are held, or there is no thread for an idle one  -> try_take(asks), asks, leave
 //               in any case acts as a publisher: a P is idle, nobody searches -> starts a searcher
 //   thread:   a plain one that waits: tells the word ([readiness]);  light_fence();
 //               nobody sleeps in the poller  -> acts as a publisher

@@ -36,6 +36,13 @@ struct Runtime {
   const std::uint64_t generation;
 
   const Options options;
+  // atomic, a hint: threads that wait in the handler, against a limit. Beside what is hardly ever written: whoever starts a
+  // goroutine looks at it.
+  base::Atomic<int> preempted{0};
+  bool has_enough_preempted() const {
+    return preempted.load(base::relaxed) >= options.max_preempted;
+  }
+
   ProcsSource procs_source;
 
   PTable ps;
@@ -64,9 +71,6 @@ struct Runtime {
   // atomic, unproven: goroutines that run without a P, or are about to queue for one; seq_cst, for
   // the detection of deadlocks
   base::Atomic<int> away{0};
-  // atomic, a hint: threads that wait in the handler, against a limit
-  base::Atomic<int> preempted{0};
-
   // atomic, a count: next block of goroutine ids; only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};
   // atomic, a count: goroutines started, or readied, by plain threads; for people

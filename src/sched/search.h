@@ -45,10 +45,18 @@ class Search {
   }
 
   // After publishing work. True: one searcher was counted; the caller must start it, or call stop().
+  // Again if the word has changed meanwhile: perhaps an M has just taken one of several idle Ps to go on, not to search.
   [[nodiscard]] bool owes_a_searcher() {
     View now;
-    if (!seems_to_owe_a_searcher(now)) return false;
-    std::uint64_t expected = pack(now);
+    do {
+      if (!seems_to_owe_a_searcher(now)) return false;
+    } while (!try_count_searcher(now));
+    return true;
+  }
+
+  // The second half. False: the word is not what it was.
+  [[nodiscard]] bool try_count_searcher(View seen) {
+    std::uint64_t expected = pack(seen);
     return word_.compare_exchange_strong(expected, expected + kSearcher, base::seq_cst,
                                          base::relaxed);
   }

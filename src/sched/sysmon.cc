@@ -151,7 +151,8 @@ void Sysmon::sleep_until_next_look(Runtime& rt) {
   }
   look_again_in(gap_ns_);
   std::int64_t earliest = earliest_timer_ns(rt);
-  if (earliest != kNever && rt.search.view().idle == 0) {
+  bool nobody_else_fires = rt.search.view().idle == 0 || no_thread_comes(rt);
+  if (earliest != kNever && nobody_else_fires) {
     std::int64_t until_due = std::max(earliest - now_ns_, Preemption::kStopsWithinNs);
     look_again_in(std::min(kLongestGapWithTimersNs, until_due));
   } else if (earliest - now_ns_ <= 2 * kLongestGapNs) {
@@ -293,7 +294,8 @@ Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
   // What the holder has set aside for itself nobody else finds, idle or not.
   bool out_of_sight = p->has_out_of_sight();
   Search::View view = rt.search.view();
-  if (!out_of_sight && (view.searching != 0 || view.idle != 0)) return Need::none;
+  bool others_come = view.searching != 0 || (view.idle != 0 && !no_thread_comes(rt));
+  if (!out_of_sight && others_come) return Need::none;
   if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
   if (is_woken(p->queue.next.peek()) || is_woken(p->inbox.glance())) return Need::woken;
   // Also behind some that have not begun: each of those may run long.
@@ -346,6 +348,13 @@ bool Sysmon::computes_on(P* p, M* m) {
          !base::is_asleep_in_kernel(thread);
 }
 
+// Nobody is there to take the P over. If goroutines or timers wait in it, it is taken all the same: the goroutines go to the
+// global queue, where whoever runs finds them, those that are bound get the P, and timers are fired from an idle P (stand_in.h).
+bool Sysmon::is_to_be_given_up(Runtime& rt, P* p) const {
+  bool some_wait = !p->queue.looks_empty() || p->has_out_of_sight();
+  return no_thread_comes(rt) && (some_wait || p->timers.earliest_ns() <= now_ns_);
+}
+
 void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (m->grip.is_inside()) return retry_later(p, kUsualGapNs);
   bool ran_long = because == Because::ran_long;
@@ -355,7 +364,7 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (runs_on && rt.without_p.computing() >= static_cast<int>(rt.ps.count()))
     return retry_later(p, kUsualGapNs);
   Heir heir = choose_heir(rt, p, because, need);
-  if (heir.is_nobody()) return retry_later(p, kLongestGapNs);
+  if (heir.is_nobody() && !is_to_be_given_up(rt, p)) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p)) {
     put_back(rt, heir);
     return retry_later(p, kUsualGapNs);
@@ -370,7 +379,6 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   rt.without_p.note(m, now_ns_,
                     because == Because::blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
                     p->seen.turn.stretch);
-  p->end_hold(now_ns_);
   p->counters.handed_off.increment();
   if (because != Because::blocked) p->counters.preempted.increment();
   if (ran_long) {
@@ -380,6 +388,8 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   if (need == Need::urgent) p->ticks_to_look = 0;  // look there first
   p->seen = P::Seen{};
 
+  if (heir.is_nobody()) return let_go(rt, p);
+  p->end_hold(now_ns_);
   M* next = hand_over(rt, p, heir);
   if (next == nullptr) return;  // the runtime ends
   if (is_stopped) {
@@ -402,7 +412,9 @@ void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
 // A P is idle although goroutines wait: there was no thread for it. Perhaps there is one now.
 void Sysmon::look_at_idle_ps(Runtime& rt) {
   Search::View view = rt.search.view();
-  if (view.idle != 0 && view.searching == 0 && work_is_visible(rt)) wake_searcher(rt, nullptr);
+  if (view.idle == 0 || view.searching != 0) return;
+  if (work_is_visible(rt)) wake_searcher(rt, nullptr);
+  if (no_thread_comes(rt) && earliest_timer_ns(rt) <= now_ns_) stand_in_.fire_timers(rt);
 }
 
 // A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted

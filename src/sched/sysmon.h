@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "sched/m.h"
+#include "sched/stand_in.h"
 #include "sched/sysmon_sleep.h"
 #include "sched/taking.h"
 #include "sched/valve.h"
@@ -84,6 +85,7 @@ class Sysmon {
   Need what_waits_for(Runtime& rt, P* p) const;
   Heir choose_heir(Runtime& rt, P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
+  bool is_to_be_given_up(Runtime& rt, P* p) const;
   void take(Runtime& rt, P* p, M* m, Because because, Need need);
   void take_for_stopped_world(Runtime& rt, P* p, M* m);
   void be_chaotic(Runtime& rt);  // see chaos.h
@@ -98,6 +100,7 @@ class Sysmon {
   std::uint64_t turns_seen_ = 0;
   std::int64_t cpu_of_holders_seen_ns_ = 0;
   Valve valve_;
+  StandIn stand_in_;
 
   bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};

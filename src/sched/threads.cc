@@ -1,5 +1,6 @@
 #include "sched/threads.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -135,6 +136,18 @@ Threads::~Threads() {
 
 // Outside the runtime, or on a thread that no P waits for.
 bool Threads::make() {
+  {
+    std::lock_guard hold(lock_);
+    if (stop_) return false;
+    ++making_;
+  }
+  bool made = make_one();
+  std::lock_guard hold(lock_);
+  --making_;
+  return made;
+}
+
+bool Threads::make_one() {
   if (is_full()) return false;
   AllowedInside why(
       "only if there is no maker, as no thread could be made for it at the beginning");
@@ -216,13 +229,18 @@ void Threads::start_maker() {
 }
 
 void Threads::stop_maker() {
-  if (!has_maker_) return;
   {
     std::lock_guard hold(lock_);
     stop_ = true;
   }
   asked_.set();
-  pthread_join(maker_, nullptr);
+  if (has_maker_) pthread_join(maker_, nullptr);
+  while (is_making()) sched_yield();  // without a maker: some thread that is about to leave
+}
+
+bool Threads::is_making() {
+  std::lock_guard hold(lock_);
+  return making_ != 0;
 }
 
 void Threads::ask_for_refresh() {
@@ -310,6 +328,12 @@ bool Threads::is_full() {
   return true;
 }
 
+bool Threads::are_refused() const {
+  if (count() >= limit()) return true;
+  std::int64_t retry_at = retry_at_ns_.load(base::relaxed);
+  return retry_at != 0 && base::now_ns() < retry_at + kRefusalLastsNs;
+}
+
 bool Threads::may_try_now() const {
   std::int64_t retry_at = retry_at_ns_.load(base::relaxed);
   return retry_at == 0 || base::now_ns() >= retry_at;
@@ -321,7 +345,7 @@ void Threads::complain(const char* why) {
   base::warn("no new thread for an idle processor: %s; going on with %d", why, count());
 }
 
-// The maker is gone, so nobody makes more. The oldest is the caller. Sysmon says so if it takes long.
+// Nobody makes more, see stop_maker(). The oldest is the caller. Sysmon says so if it takes long.
 void Threads::join_all() {
   for_each([&](M* m) {
     if (m->older != nullptr && !m->never_ran) pthread_join(m->thread, nullptr);

@@ -8,6 +8,7 @@
 // Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
 // runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
 // others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
+// Nobody makes any once the runtime ends: stop_maker() refuses those who come later, and waits for those who have begun.
 // A thread allocates when it begins, too. So it is born without a P: those that want one wait in a list, whoever has
 // begun takes the first, and sysmon may take it back for a goroutine that was preempted.
 #pragma once
@@ -34,7 +35,7 @@ class Threads {
   // Makes the calling thread an M. Throws std::bad_alloc.
   M* adopt_caller();
 
-  // The maker's life.
+  // The maker's life. After stop_maker() nobody makes threads, also if there was no maker.
   void start_maker();
   void stop_maker();
 
@@ -71,6 +72,9 @@ class Threads {
   // m's thread is about to end before the runtime does, or never was.
   void note_ended(M* m);
 
+  // There are no more to be had, as far as the last tries have shown.
+  bool are_refused() const;
+
   int count() const { return count_.load(base::relaxed); }
   int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
   int limit() const { return limit_.load(base::relaxed); }
@@ -78,12 +82,15 @@ class Threads {
 
  private:
   static constexpr std::int64_t kRetryAfterNs = 1'000'000;
+  static constexpr std::int64_t kRefusalLastsNs = 20'000'000;  // sysmon tries more often
   static constexpr std::uint32_t kFirstSpinBudget = 16;
 
   static std::unique_ptr<M> new_m();
   M* reuse_ended();
   static void prepare(M* m);
   bool make();
+  bool make_one();
+  bool is_making();
   void make_for_wanted();
   bool may_try_now() const;
   bool is_full();
@@ -115,6 +122,7 @@ class Threads {
   int spares_wanted_ = 0;
   bool refresh_wanted_ = false;
   bool stop_ = false;
+  int making_ = 0;  // those who are in make()
 };
 
 // The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by

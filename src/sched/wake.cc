@@ -82,6 +82,10 @@ void do_without_thread(Runtime& rt, P* p, Searching searching) {
   rt.sysmon.wake_if_asleep();
 }
 
+bool no_thread_comes(const Runtime& rt) {
+  return rt.idle.sleeping_threads() == 0 && rt.threads.are_refused();
+}
+
 namespace {
 
 // Threads that were needed while others blocked. A few are kept, as what happened once may happen again.

@@ -193,6 +193,15 @@ bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
   return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, sync::UnlessOver{*source});
 }
 
+// It was handed to a goroutine that a run() dropped before it came for it: it is the caller's.
+bool take_back_from_dropped(MutexState& mutex) noexcept {
+  sched::Entry entry;
+  as_lock(mutex.lock).lock();
+  bool taken = WokenMark(mutex.woken).take_lock_back();
+  as_lock(mutex.lock).unlock();
+  return taken;
+}
+
 void unlock_slowly(MutexState& mutex) noexcept {
   sched::Entry entry;
   WaitList& list = as_list(mutex.waiters);

@@ -229,6 +229,18 @@ struct RWMutex::Insides {
   static bool lock_shared(RWMutex& mutex, Until until);
 };
 
+bool RWMutex::try_lock_behind_dropped() noexcept {
+  sched::Entry entry;
+  Insides::look_first(*this);
+  return try_lock_at_once();
+}
+
+bool RWMutex::try_lock_shared_behind_dropped() noexcept {
+  sched::Entry entry;
+  Insides::look_first(*this);
+  return try_lock_shared_at_once();
+}
+
 template <class Until>
 bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   sched::Entry entry;

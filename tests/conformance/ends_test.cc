@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "support/let_signals_in.h"
+#include "support/os_faults.h"
 #include "support/rt_test.h"
 #include "support/test_length.h"
 
@@ -114,6 +118,41 @@ TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
       over = true;
     });
   }
+}
+
+// Without a maker of threads everybody makes them. Here a goroutine's thread makes one while main returns.
+std::atomic<bool> making_third{false}, main_returns{false};
+
+auto threads_of_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return std::distance(begin(all), end(all));
+}
+
+TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
+  constexpr int kMaker = 1, kThird = 4;  // sysmon and the goroutine's thread are between
+  making_third = main_returns = false;
+  const auto threads_before = threads_of_process();
+  support::ThreadsAsk ask(
+      [](int number) {
+        if (number == kThird) {
+          making_third = true;
+          while (!main_returns) usleep(100);
+          usleep(50'000);  // run() has most likely come to wait for its threads
+        }
+        return number != kMaker;
+      },
+      [](int number) {
+        if (number == kThird) usleep(50'000);  // late
+      });
+  run(Options{.procs = 3}, [] {
+    go([] {
+      go([] {});
+      spin_until(making_third);
+    });
+    spin_until(making_third);  // the thread of the goroutine makes the next
+    main_returns = true;
+  });
+  EXPECT_EQ(threads_of_process(), threads_before);
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
 // few_threads_test.cc: a P stays idle for want of a thread. Goroutines that bring their own get it, and it is tried again for the
 // others.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <magpie/net.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <new>
+#include <string>
 #include <thread>
 
 #include "support/let_signals_in.h"
@@ -122,6 +126,178 @@ TEST(FewThreads, LoopsAreStoppedAfterTheIdlePsAreTakenAway) {
       spin_until(ran);
     });
   }
+}
+
+// Below: two threads, of which one is in a call that blocks, or waits with a goroutine that is bound to it. The other one never
+// searches for work.
+
+constexpr Options kTwoThreads{.procs = 2, .max_threads = 2};
+
+void block_until(const std::atomic<bool>& over) {
+  blocking([&] {
+    while (!over) std::this_thread::sleep_for(100us);
+  });
+}
+
+// Starts it on the other thread.
+template <class F>
+void go_elsewhere(F f) {
+  std::atomic<bool> begun{false};
+  go([&begun, f] {
+    begun = true;
+    f();
+  });
+  spin_until(begun);
+}
+
+// A goroutine that is bound to the other thread waits there until it is told.
+void keep_other_thread_waiting(Chan<void> told) {
+  go_elsewhere([told] {
+    ThreadLock lock;
+    told.recv();
+  });
+}
+
+TEST(FewThreads, ATimerFiresAlthoughTheHolderOfItsPBlocksAndTheOtherThreadYields) {
+  for (const int procs : {2, 3}) {  // the third P lies idle
+    std::atomic<bool> fired{false};
+    run(Options{.procs = procs, .max_threads = 2}, [&fired] {
+      go_elsewhere([&fired] {
+        after_func(5ms, [&fired] { fired = true; });
+        block_until(fired);
+      });
+      EXPECT_TRUE(support::eventually([&] { return fired.load(); }));
+      fired = true;
+    });
+  }
+}
+
+TEST(FewThreads, GoroutinesRunAlthoughTheHolderOfTheirPBlocksAndTheOtherThreadYields) {
+  for (const int procs : {2, 3}) {
+    std::atomic<int> ran{0};
+    std::atomic<bool> all_ran{false};
+    run(Options{.procs = procs, .max_threads = 2}, [&] {
+      go_elsewhere([&] {
+        for (int i = 0; i < 10; ++i) {
+          go([&] {
+            if (++ran == 10) all_ran = true;
+          });
+        }
+        block_until(all_ran);
+      });
+      EXPECT_TRUE(support::eventually([&] { return all_ran.load(); }));
+      all_ran = true;
+    });
+  }
+}
+
+TEST(FewThreads, ASleepOfABoundGoroutineEndsWhateverTheOtherThreadDoes) {
+  std::atomic<bool> woke{false};
+  run(kTwoThreads, [&woke] {
+    go_elsewhere([&woke] {
+      ThreadLock lock;
+      sleep_for(5ms);
+      woke = true;
+    });
+    EXPECT_TRUE(support::eventually([&] { return woke.load(); }));  // yields
+    woke = false;
+    go_elsewhere([&woke] {
+      ThreadLock lock;
+      sleep_for(5ms);
+      woke = true;
+    });
+    block_until(woke);
+  });
+}
+
+TEST(FewThreads, ABoundGoroutineRunsAlthoughItsWakerBlocksTheThreadWithTheOnlyP) {
+  Chan<void> told;
+  std::atomic<bool> ran{false};
+  std::atomic<bool> waits{false};
+  run(Options{.procs = 1, .max_threads = 2}, [&] {
+    go([&, told] {
+      ThreadLock lock;
+      waits = true;
+      told.recv();
+      ran = true;
+    });
+    EXPECT_TRUE(support::eventually([&] { return waits.load(); }));
+    told.send();
+    block_until(ran);
+  });
+}
+
+TEST(FewThreads, TheNetworkIsServedAlthoughTheOnlyOtherThreadYields) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  std::atomic<bool> readable{false};
+  run(kTwoThreads, [&] {
+    Chan<void> told;
+    go([&] {
+      net::wait_readable(ends[0]);
+      readable = true;
+    });
+    yield();
+    keep_other_thread_waiting(told);
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_TRUE(support::eventually([&] { return readable.load(); }));
+    told.send();
+  });
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(FewThreads, ABoundGoroutineIsServedByTheNetworkAlthoughTheOtherThreadBlocks) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  std::atomic<bool> readable{false};
+  run(kTwoThreads, [&] {
+    go_elsewhere([&] {
+      ThreadLock lock;
+      net::wait_readable(ends[0]);
+      readable = true;
+    });
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    block_until(readable);
+  });
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// Nobody looks after the network while a goroutine that it woke computes, but for a thread that is idle.
+TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirstComputes) {
+  constexpr int kSysmon = 2;
+  support::ThreadsAsk ask([](int number) { return number != kSysmon; });
+  int first[2], second[2];
+  ASSERT_EQ(pipe2(first, O_NONBLOCK), 0);
+  ASSERT_EQ(pipe2(second, O_NONBLOCK), 0);
+  std::atomic<bool> first_runs{false}, second_ran{false};
+  std::thread writer;
+  testing::internal::CaptureStderr();
+  run(Options{.procs = 2}, [&] {
+    WaitGroup both;
+    both.go([&] {
+      net::wait_readable(first[0]);
+      first_runs = true;
+      spin_until(second_ran);
+    });
+    both.go([&] {
+      net::wait_readable(second[0]);
+      second_ran = true;
+    });
+    writer = std::thread([&] {
+      EXPECT_TRUE(support::eventually([] { return stats().waiting == 3; }));
+      std::this_thread::sleep_for(5ms);  // usually one thread sleeps in the poller by then
+      EXPECT_EQ(write(first[1], "x", 1), 1);
+      EXPECT_TRUE(support::eventually([&] { return first_runs.load(); }));
+      EXPECT_EQ(write(second[1], "x", 1), 1);
+    });
+    both.wait();
+  });
+  writer.join();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("no thread to look after"),
+            std::string::npos);
+  for (const int fd : {first[0], first[1], second[0], second[1]}) close(fd);
 }
 
 }  // namespace

@@ -343,6 +343,29 @@ RT_TEST(CircuitBreaker, ACallThatBeganBeforeItOpenedMayEndLast) {
   EXPECT_EQ(breaker.state(), State::closed);
 }
 
+TEST(CircuitBreaker, ForgetsATrialThatWasDroppedWhenItsRunEnded) {
+  CircuitBreaker breaker({.failures = 1, .open_for = 0ns, .trials = 1});
+  breaker.record_failure();
+  for (const bool by_call : {true, false}) {
+    run([&] {
+      Chan<void> never;
+      go([&breaker, by_call, never] {
+        if (by_call) {
+          breaker.call([&] { never.recv(); });
+        } else if (breaker.allow()) {
+          never.recv();
+        }
+      });
+      ASSERT_TRUE(eventually([] { return stats().waiting == 1; }));
+      EXPECT_FALSE(breaker.allow()) << "a trial is under way";
+    });
+    EXPECT_EQ(breaker.state(), CircuitBreaker::State::half_open);
+  }
+  EXPECT_TRUE(breaker.allow());
+  breaker.record_success();
+  EXPECT_EQ(breaker.state(), CircuitBreaker::State::closed);
+}
+
 RT_TEST(CircuitBreaker, ReturnsReferencesAndMoveOnlyValues) {
   CircuitBreaker breaker;
   int number = 1;

@@ -17,6 +17,7 @@
 // Mutant MUTANT_STOP_UNLOCKED    a searcher for whom no P is left is taken back without the lock
 // Mutant MUTANT_SILENT_RETURN    an M that was to be handed a P is put back on the list without a look
 // Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
+// Mutant MUTANT_COUNTED_ONCE     a publisher tries only once to count a searcher
 #include "model_run.h"
 
 #include "sched/search.h"
@@ -84,7 +85,12 @@ struct Runtime {
 
   // wake.cc
   void wake_searcher() {
-    if (search.owes_a_searcher()) start_searcher();
+    if (owes_a_searcher()) start_searcher();
+  }
+  bool owes_a_searcher() {
+    if (!chosen<"MUTANT_COUNTED_ONCE">()) return search.owes_a_searcher();
+    Search::View now;
+    return search.seems_to_owe_a_searcher(now) && search.try_count_searcher(now);
   }
   void start_searcher() {
     lock.lock(RL_INFO);
@@ -209,6 +215,16 @@ struct Runtime {
     if (!chosen<"MUTANT_SILENT_RETURN">() && work_is_visible()) wake_searcher();
   }
 
+  // bound.cc, take_idle_p(): an M that comes back takes an idle P, and runs its goroutine for ever.
+  void come_back() {
+    lock.lock(RL_INFO);
+    if (idle > 0) {
+      --idle;
+      search.wake_counted();
+    }
+    lock.unlock(RL_INFO);
+  }
+
   void publish(int queue) {
     queues[queue].put(1);
     wake_searcher();
@@ -321,6 +337,28 @@ struct Borrowed : model::Scenario<3> {
   void after() override { rt.check_word(); }
 };
 
+// One of two idle Ps is taken by an M that does not search, while the publisher counts a searcher for the other.
+struct TakenMeanwhile : model::Scenario<3> {
+  Runtime<3, 1, 4> rt;
+  void before() override {
+    rt.add_idle_p();
+    rt.add_idle_p();
+    rt.add_sleeping(2);
+  }
+  void thread(unsigned index) override {
+    if (index == 0) {
+      rt.publish(0);
+      rt.leave();
+    } else if (index == 1) {
+      rt.come_back();
+      rt.leave();
+    } else if (rt.start_asleep(2)) {
+      rt.work(2);
+    }
+  }
+  void after() override { rt.check_word(); }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -329,6 +367,7 @@ int main(int argc, char** argv) {
       .explore<Move>("move", model::bounded(4))
       .explore<Chain>("chain", model::bounded(3))
       .explore<Borrowed>("borrowed", model::bounded(3))
+      .explore<TakenMeanwhile>("taken meanwhile", model::bounded(3))
       .explore<Transient>("transient searcher", model::random(700'000))
       .explore<Transient>("transient searcher", model::bounded(2))
       .report();

@@ -82,6 +82,51 @@ class ThreadFaults {
   decltype(base::Os::create_thread)::Function* real_;
 };
 
+// Asks `may_be_made`, with the number of the request, before each new thread. False: the thread is refused. A run() asks for
+// the maker of threads first, for sysmon next. A new thread calls `begins` before anything else.
+class ThreadsAsk {
+ public:
+  explicit ThreadsAsk(
+      bool (*may_be_made)(int number), void (*begins)(int number) = [](int) {})
+      : real_(base::os().create_thread) {
+    asked_first = may_be_made;
+    called_first = begins;
+    asked = 0;
+    base::os().create_thread = create;
+  }
+  ~ThreadsAsk() { base::os().create_thread = real_; }
+  ThreadsAsk(const ThreadsAsk&) = delete;
+  ThreadsAsk& operator=(const ThreadsAsk&) = delete;
+
+ private:
+  struct Birth {
+    void* (*entry)(void*);
+    void* argument;
+    int number;
+  };
+
+  static void* begin(void* argument) {
+    Birth birth = *std::unique_ptr<Birth>(static_cast<Birth*>(argument));
+    called_first.load()(birth.number);
+    return birth.entry(birth.argument);
+  }
+
+  static int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*entry)(void*),
+                    void* argument) {
+    const int number = ++asked;
+    if (!asked_first.load()(number)) return EAGAIN;
+    auto birth = std::make_unique<Birth>(Birth{entry, argument, number});
+    int error = pthread_create(thread, attributes, begin, birth.get());
+    if (error == 0) birth.release();
+    return error;
+  }
+
+  static inline std::atomic<bool (*)(int)> asked_first;
+  static inline std::atomic<void (*)(int)> called_first;
+  static inline std::atomic<int> asked;
+  decltype(base::Os::create_thread)::Function* real_;
+};
+
 // Every new thread needs a lock before it can begin, as one may need the allocator's.
 class BirthsNeedLock {
  public:

@@ -326,6 +326,15 @@ TEST(MutexAfterRun, AMutexThatWasHandedToADroppedGoroutineCanBeLocked) {
   EXPECT_TRUE(mutex.try_lock_for(60s));
 }
 
+TEST(MutexAfterRun, TryLockTakesAMutexThatWasHandedToADroppedGoroutine) {
+  Mutex mutex;
+  hand_to_a_goroutine_and_drop_it(mutex, nullptr);
+  ASSERT_TRUE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock());
+  mutex.unlock();
+  EXPECT_TRUE(mutex.try_lock());
+}
+
 // The time of a thread is up when the goroutines around it in line have been dropped.
 TEST(MutexAfterRun, AThreadWhoseTimeIsUpDoesNotTouchDroppedNeighbours) {
   Mutex mutex;

@@ -292,6 +292,39 @@ TEST(RWMutexAfterRun, ReadersThatWereLetInAndDroppedAreNotWaitedFor) {
   std::lock_guard hold(mutex);
 }
 
+TEST(RWMutexAfterRun, TryLockIsNotRefusedForTheSakeOfReadersThatWereLetInAndDropped) {
+  RWMutex mutex;
+  run(Options{.procs = 1}, [&] {
+    mutex.lock();
+    for (int i = 0; i < 3; ++i) go([&] { std::shared_lock hold(mutex); });
+    ASSERT_TRUE(waiting_is(3));
+    mutex.unlock();
+  });
+  ASSERT_TRUE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock_shared());
+  mutex.unlock();
+}
+
+TEST(RWMutexAfterRun, TryLockIsNotRefusedForTheSakeOfAWriterThatWasLetInAndDropped) {
+  RWMutex mutex;
+  for (const bool shared : {false, true}) {
+    run(Options{.procs = 1}, [&] {
+      mutex.lock_shared();
+      go([&] { std::lock_guard hold(mutex); });
+      ASSERT_TRUE(waiting_is(1));
+      mutex.unlock_shared();
+    });
+    if (shared) {
+      ASSERT_TRUE(mutex.try_lock_shared());
+      mutex.unlock_shared();
+    } else {
+      ASSERT_TRUE(mutex.try_lock());
+      mutex.unlock();
+    }
+  }
+}
+
 TEST(RWMutexAfterRun, WritersThatWereDroppedLetOthersIn) {
   RWMutex mutex;
   mutex.lock_shared();
