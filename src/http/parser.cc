@@ -23,6 +23,7 @@ using Text = boost::beast::string_view;
 namespace {
 
 constexpr std::size_t kMaxChunkExtension = 256;
+constexpr std::size_t kFieldMarks = 4;  // ": " and the line end
 
 std::string_view view(Text text) { return {text.data(), text.size()}; }
 
@@ -54,7 +55,7 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
     if (parser.kind_ == Kind::response_to_head) this->skip(true);
   }
 
-  std::string_view buffer{};  // while a head is parsed
+  std::string_view buffer{};  // what is parsed
   std::span<char> out{};      // while a body is decoded
   std::size_t given = 0;
   bool line_done = false;
@@ -89,11 +90,17 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
   }
 
   void on_field_impl(beast::field name, Text name_text, Text value, ErrorCode& error) override {
-    if (this->is_header_done()) return;  // of the trailer, which nobody asked for
     Head& head = parser_.head_;
     // A folded line was put together elsewhere, or begins after a line end.
     if (!in_buffer(value) || std::find(name_text.end(), value.data(), '\r') != value.data())
       return refuse(400, error);
+    if (this->is_header_done()) {
+      // Of the trailer, which nobody asked for. It has the limits of a header.
+      trailer_bytes_ += name_text.size() + value.size() + kFieldMarks;
+      if (++trailer_fields_ > parser_.limits_.fields || trailer_bytes_ > parser_.limits_.bytes)
+        refuse(431, error);
+      return;
+    }
     if (head.fields.size() >= parser_.limits_.fields) return refuse(431, error);
     head.fields.push_back({slice(name_text), slice(value)});
     switch (name) {
@@ -137,6 +144,8 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
 
   Parser& parser_;
   bool had_length_ = false;
+  std::size_t trailer_fields_ = 0;
+  std::size_t trailer_bytes_ = 0;
 };
 
 template <bool is_request>
@@ -217,11 +226,12 @@ Parser::Decoded Parser::decode_as(std::string_view in, std::span<char> out) {
   ErrorCode error;
   while (!parser.is_done()) {
     std::string_view rest = in.substr(taken);
+    parser.buffer = rest;
     if (rest.empty() || parser.given == out.size())
       return {Progress::need_more, taken, parser.given};
     taken += parser.put({rest.data(), rest.size()}, error);
     if (error == beast::error::need_more) return {Progress::need_more, taken, parser.given};
-    if (error) return {refuse(400), taken, parser.given};
+    if (error) return {refuse(refusal_ != 0 ? refusal_ : 400), taken, parser.given};
   }
   return {Progress::complete, taken, parser.given};
 }

@@ -80,7 +80,8 @@ int TicketKeys::set_up(unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* c
   bool ready =
       EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key->cipher.data(), iv, seals) == 1 &&
       EVP_MAC_CTX_set_params(mac, parameters) == 1;
-  int result = !ready ? kFailed : seals == 0 && is_old(*key, now) ? kGoodAndRenew : kGood;
+  // Clients use a ticket once (RFC 8446, C.4), so each gets a new one.
+  int result = !ready ? kFailed : seals != 0 ? kGood : kGoodAndRenew;
   wipe(key);
   return result;
 }
