@@ -60,9 +60,18 @@ class RawTls {
   void send() {
     if (std::string bytes = take_output(); !bytes.empty()) conn_.write(bytes);
   }
-  void send_half() {
+  // These two return whether there was anything to send.
+  bool send_half() {
     std::string bytes = take_output();
     conn_.write(std::string_view(bytes).substr(0, bytes.size() / 2));
+    return !bytes.empty();
+  }
+  bool send_changed() {
+    std::string bytes = take_output();
+    if (bytes.empty()) return false;
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    conn_.write(bytes);
+    return true;
   }
   // Blocks until so many bytes have come.
   std::string hear(std::size_t size) {
