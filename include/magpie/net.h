@@ -5,6 +5,8 @@
 
 #include <magpie/net/address.h>
 #include <magpie/net/file.h>
+#include <magpie/net/inherited.h>
+#include <magpie/net/resolver.h>
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
 #include <magpie/net/udp.h>

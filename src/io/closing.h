@@ -7,8 +7,11 @@
 //   user:    enter(): one more, unless CLOSED.  ...  leave(): one less; the last one under CLOSED gives the number back
 //   closer:  close(): CLOSED, once; if there are no users gives the number back itself. Then it wakes those who sleep inside
 //   owner:   before its memory goes: waits for GONE, after which nobody touches it
+//   first of a later run():  forget_goroutines(): those of a run() that has ended leave; if they were the last under CLOSED
+//            gives the number back
 //
-// Once      Users only become fewer under CLOSED, so exactly one step finds CLOSED and no users: the closer's, or a user's.
+// Once      Users only become fewer under CLOSED, so exactly one step finds CLOSED and no users: the closer's, a user's,
+//           or the one that forgets the last users.
 // Orders    [closing] leave() releases what the user did, whoever gives the number back acquires it; is_gone() acquires
 //           what that one did.
 // Proof     tests/model/readiness_model.cc, with [readiness]: who sleeps inside is woken, and leaves
@@ -49,9 +52,15 @@ class Closing {
   bool is_closed() const { return (word_.load(base::relaxed) & kClosed) != 0; }
   bool is_gone() const { return (word_.load(base::acquire) & kGone) != 0; }
 
-  // Those inside are of a run() that has ended, and will never leave. No goroutine uses it now.
-  void forget_goroutines() {
-    word_.fetch_and(~((one(User::thread) - 1) & ~(kClosed | kGone)), base::relaxed);
+  // Goroutines inside are of a run() that has ended, and will never leave. No goroutine uses it now. were_last: the
+  // caller gives the number back, then calls gone().
+  enum class Forgotten { were_last, were_not };
+  [[nodiscard]] Forgotten forget_goroutines() {
+    constexpr std::uint64_t kGoroutines =
+        (static_cast<std::uint64_t>(User::thread) - 1) & ~(kClosed | kGone);
+    std::uint64_t before = word_.fetch_and(~kGoroutines, base::acq_rel);
+    bool were_last = (before & kGoroutines) != 0 && (before & ~kGoroutines) == kClosed;
+    return were_last ? Forgotten::were_last : Forgotten::were_not;
   }
 
  private:

@@ -2,15 +2,17 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <stdexcept>
-#include <system_error>
+#include <string>
+#include <utility>
 
-#include <magpie/runtime.h>
 #include <magpie/time.h>
 
 #include "base/clock.h"
+#include "sched/run_end.h"
 #include "sched/runtime.h"
 #include "sched/waiter.h"
 
@@ -28,21 +30,32 @@ Descriptor::Descriptor(int fd, Kind kind)
 
 Descriptor::~Descriptor() {
   close();
-  // Those who were woken leave; users of a run() that has ended never will.
-  while (!closing_.is_gone()) {
-    bool anybody_left;
-    {
-      Presence here;
-      std::uint64_t generation = registration_.generation();
-      anybody_left = generation == 0 || generation == here.generation();
-    }
-    if (!anybody_left) {
-      if (kind_ != Kind::borrowed) ::close(fd_);
-      return;
-    }
+  // Those who were woken leave; users of a run() that has ended never will, and are forgotten.
+  for (;;) {
+    (void)forget_earlier_run();
+    if (closing_.is_gone()) return;
     magpie::sleep_for(std::chrono::microseconds(20));
   }
 }
+
+// ---- limits
+
+// Wakes the one that has the turn once its limit is over; see wake().
+class Descriptor::Interruption {
+ public:
+  Interruption(Side& side, std::stop_token token) : callback_(std::move(token), Wake{&side}) {}
+
+ private:
+  struct Wake {
+    Side* side;
+    void operator()() const noexcept { side->descriptor.wake(*side); }
+  };
+  std::stop_callback<Wake> callback_;
+};
+
+Descriptor::Side::Side(Descriptor& its, poll::Readiness Slot::*word, sched::WaitReason why)
+    : descriptor(its), readiness(word), reason(why), deadline(wake_waiter, this) {}
+Descriptor::Side::~Side() = default;
 
 // ---- registration
 
@@ -60,37 +73,68 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   return Registered::now;
 }
 
-// A descriptor may outlive its run(). Goroutines that waited for it are gone, turns and all. Plain threads are not: one may have a
-// side's turn, which then stays as it is, or wait behind a goroutine that is gone, whose turn is given up for it.
 Closing::User Descriptor::forget_earlier_run() {
-  Presence here;
-  Closing::User user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
-  std::uint64_t generation = registration_.generation();
-  if (generation == 0 || generation == here.generation() || here.generation() == 0) return user;
-  bool give_up_turn[2] = {false, false};
-  Side* const sides[2] = {&reader_, &writer_};
+  Closing::User user;
   {
-    std::lock_guard hold(lock_);
-    if (registration_.generation() != generation) return user;
-    closing_.forget_goroutines();
+    Presence here;
+    user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
+    if (run_of_users_.load(base::acquire) == here.generation()) [[likely]]  // with forget_run()
+      return user;
+  }
+  forget_earlier_runs();
+  return user;
+}
+
+// What is left of a run(): to be done with outside, as it frees and wakes.
+struct Descriptor::LeftBehind {
+  bool turn[2] = {false, false};
+  std::unique_ptr<Interruption> interruption[2];
+  bool number = false;
+};
+
+void Descriptor::forget_earlier_runs() {
+  for (;;) {
+    LeftBehind left;
+    {
+      Presence here;
+      const std::uint64_t now = here.generation();
+      std::uint64_t run = run_of_users_.load(base::acquire);  // with forget_run()
+      if (run == now) return;
+      // A plain thread without a runtime: maybe it only comes too late, and the run() is about to end.
+      if (now == 0 && !sched::is_over(run)) return;
+      forget_run(run, now, left);
+    }
+    if (left.turn[0]) reader_.turn.unlock();
+    if (left.turn[1]) writer_.turn.unlock();
+    if (left.number) give_number_back();
+  }
+}
+
+// A descriptor may outlive its run(). Goroutines that used it are gone, turns and all. Plain threads are not: one may have a
+// side's turn, which then stays as it is, or wait behind a goroutine that is gone, whose turn is given up for it.
+// Whoever comes in a later run() does this before it comes in, so none of that run() is forgotten.
+void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& left) {
+  Side* const sides[2] = {&reader_, &writer_};
+  std::lock_guard hold(lock_);
+  if (run_of_users_.load(base::relaxed) != run) return;  // relaxed: written under the lock
+  if (run != 0) {
+    left.number = closing_.forget_goroutines() == Closing::Forgotten::were_last;
     for (int i = 0; i < 2; ++i) {
-      bool is_orphaned = sides[i]->run_of_holder == generation;
+      bool is_orphaned = sides[i]->run_of_holder == run;
       if (sides[i]->threads == 0) {
         new (&sides[i]->turn) Mutex;
       } else if (is_orphaned) {
-        give_up_turn[i] = true;
+        left.turn[i] = true;
       } else {
         continue;
       }
       sides[i]->run_of_holder = 0;
       sides[i]->drained = false;
+      left.interruption[i] = std::move(sides[i]->interruption);
     }
     registration_.forget_locked();
   }
-  for (int i = 0; i < 2; ++i) {
-    if (give_up_turn[i]) sides[i]->turn.unlock();
-  }
-  return user;
+  run_of_users_.store(now, base::release);  // with forget_earlier_run()
 }
 
 void Descriptor::count_thread(Side& side, int change) {
@@ -149,42 +193,68 @@ void Descriptor::close() {
   wake(writer_);
 }
 
-// ---- turns
+Descriptor::Visit::Visit(Descriptor& descriptor)
+    : descriptor_(descriptor),
+      user_(descriptor.forget_earlier_run()),
+      is_inside_(descriptor.closing_.enter(user_)) {}
 
-namespace {
-
-[[noreturn]] void throw_error(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), std::string("magpie: ") + what);
+Descriptor::Visit::~Visit() {
+  if (is_inside_ && descriptor_.closing_.leave(user_)) descriptor_.give_number_back();
 }
 
-}  // namespace
+// ---- turns
 
-Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what)
-    : descriptor_(descriptor), side_(side), what_(what), user_(descriptor.forget_earlier_run()) {
-  if (!descriptor.closing_.enter(user_)) throw_error(std::errc::operation_canceled, what);
-  if (user_ == Closing::User::thread) [[unlikely]] {
-    descriptor.count_thread(side, 1);
-    side.turn.lock();
-  } else {
-    side.turn.lock();
-    side.run_of_holder = sched::runtime->generation;
+Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit)
+    : descriptor_(descriptor),
+      side_(side),
+      what_(what),
+      limit_(limit),
+      user_(descriptor.forget_earlier_run()) {
+  if (!descriptor.closing_.enter(user_)) [[unlikely]] {
+    error_ = ECANCELED;
+    return;
   }
+  if (user_ == Closing::User::thread) [[unlikely]]
+    descriptor.count_thread(side, 1);
+  if (limit == nullptr) [[likely]] {
+    side.turn.lock();
+  } else if (!take_turn_within_limit()) {
+    leave();
+    return;
+  }
+  has_turn_ = true;
+  if (user_ == Closing::User::goroutine) [[likely]]
+    side.run_of_holder = sched::runtime->generation;
+}
+
+// A Mutex knows no contexts: whoever waits with a limit behind others looks at it now and then.
+bool Descriptor::Turn::take_turn_within_limit() {
+  constexpr std::chrono::milliseconds kLookEvery(5);
+  while (!side_.turn.try_lock_for(kLookEvery)) {
+    error_ = descriptor_.is_closed() ? ECANCELED : limit_->error();
+    if (error_ != 0) return false;
+  }
+  return true;
 }
 
 Descriptor::Turn::~Turn() {
+  if (!has_turn_) [[unlikely]]
+    return;
+  if (limit_ != nullptr) [[unlikely]]
+    side_.interruption.reset();
   side_.run_of_holder = 0;
   side_.turn.unlock();
+  leave();
+}
+
+void Descriptor::Turn::leave() {
   if (user_ == Closing::User::thread) [[unlikely]]
     descriptor_.count_thread(side_, -1);
   if (descriptor_.closing_.leave(user_)) [[unlikely]]
     descriptor_.give_number_back();
 }
 
-void Descriptor::Turn::fail(int error) const {
-  throw std::system_error(error, std::generic_category(), std::string("magpie: ") + what_);
-}
-
-// False: the last read left nothing behind and nothing has happened since: the attempt would be in vain.
+// False: it has failed; or the last read left nothing behind and nothing has happened since: the attempt would be in vain.
 bool Descriptor::Turn::prepare() {
   bool has_slot = false, happened = false, always_try = false;
   {
@@ -195,8 +265,14 @@ bool Descriptor::Turn::prepare() {
       always_try = slot->always_try.load(base::relaxed);
     }
   }
-  if (descriptor_.is_closed()) throw_error(std::errc::operation_canceled, what_);
-  if (side_.deadline.has_passed()) throw_error(std::errc::timed_out, what_);
+  if (descriptor_.is_closed()) [[unlikely]] {
+    error_ = ECANCELED;
+  } else if (side_.deadline.has_passed()) [[unlikely]] {
+    error_ = ETIMEDOUT;
+  } else if (limit_ != nullptr) [[unlikely]] {
+    error_ = limit_->error();
+  }
+  if (error_ != 0) return false;
   bool in_vain = has_slot && side_.drained && !happened && !always_try;
   if (!in_vain) side_.drained = false;
   return !in_vain;
@@ -206,14 +282,17 @@ void Descriptor::Turn::note_result(std::size_t count, std::size_t wanted) {
   side_.drained = descriptor_.kind_ == Kind::stream && count != 0 && count < wanted;
 }
 
+// If the limit is over by now its callback is called here, and sets the word of the side, or, without a slot yet, is heard of
+// after the registration: as with close().
 void Descriptor::Turn::wait() {
-  int error;
-  Registered registered = sleep_unless_new(error);
+  if (limit_ != nullptr && side_.interruption == nullptr) [[unlikely]]
+    side_.interruption = std::make_unique<Interruption>(side_, limit_->stop_token());
+  Registered registered = sleep_unless_new(error_);
   if (registered == Registered::no_runtime) {
     throw std::logic_error(std::string("magpie: ") + what_ +
                            ": no runtime runs; wait for descriptors inside magpie::run()");
   }
-  if (error != 0) fail(error);
+  if (error_ != 0) return;
   if (registered == Registered::now) {
     for (Side* side : {&descriptor_.reader_, &descriptor_.writer_}) side->deadline.arm_if_set();
   }

@@ -11,12 +11,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <magpie/mutex.h>
 
 #include "base/lock.h"
 #include "io/closing.h"
 #include "io/deadline.h"
+#include "io/limit.h"
 #include "io/registration.h"
 #include "poll/slot.h"
 #include "sched/presence.h"
@@ -40,35 +42,40 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   struct Side;
+  class Interruption;
   enum class Registered { already, now, no_runtime };
 
   // A side's turn: from begin to end nobody else uses that side.
   class Turn {
    public:
-    // Blocks until those before are done. Throws std::system_error: operation_canceled after close().
-    Turn(Descriptor& descriptor, Side& side, const char* what);
+    // Blocks until those before are done. `what` is for errors of the caller, `limit`, if there is one, ends the waits.
+    // If it cannot begin, perform() says why.
+    Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit = nullptr);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
     // Calls attempt(fd), which returns a count or a negative error number, until it does not say EAGAIN; blocks meanwhile.
-    // Returns the count. Throws std::system_error. A `wanted` tells how many bytes a read asks for.
+    // The error is what the attempt said, ECANCELED after close(), ETIMEDOUT when the deadline has passed, or the limit's.
+    // After one all others fail alike. A `wanted` tells how many bytes a read asks for. Throws std::logic_error if no
+    // runtime runs.
     template <class Attempt>
-    std::size_t perform(Attempt attempt, std::size_t wanted = 0) {
-      for (;;) {
+    Outcome perform(Attempt attempt, std::size_t wanted = 0) {
+      while (error_ == 0) {
         if (prepare()) {
           ssize_t result = try_once(attempt, descriptor_.fd_);
           if (result >= 0) {
             note_result(static_cast<std::size_t>(result), wanted);
-            return static_cast<std::size_t>(result);
+            return {static_cast<std::size_t>(result), 0};
           }
           if (result != -EAGAIN) {
-            if (result != -EINTR) fail(static_cast<int>(-result));
+            if (result != -EINTR) error_ = static_cast<int>(-result);
             continue;
           }
         }
-        wait();
+        if (error_ == 0) wait();
       }
+      return {0, error_};
     }
 
    private:
@@ -79,21 +86,47 @@ class Descriptor {
       return attempt(fd);
     }
 
+    void leave();
+    bool take_turn_within_limit();
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);
     void note_result(std::size_t count, std::size_t wanted);
-    [[noreturn]] void fail(int error) const;
 
     Descriptor& descriptor_;
     Side& side_;
     const char* const what_;
+    const Limit* const limit_;
     const Closing::User user_;
+    int error_ = 0;
+    bool has_turn_ = false;
+  };
+
+  // Inside without a turn, for calls that do not block: meanwhile the number is no other file's.
+  class Visit {
+   public:
+    explicit Visit(Descriptor& descriptor);
+    ~Visit();
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+    // False: closed.
+    explicit operator bool() const { return is_inside_; }
+    // Not inlined: it looks at errno; see Turn.
+    template <class F>
+    [[gnu::noinline]] auto call(F f) const {
+      return f(descriptor_.fd_);
+    }
+
+   private:
+    Descriptor& descriptor_;
+    const Closing::User user_;
+    const bool is_inside_;
   };
 
   struct Side {
-    Side(Descriptor& its, poll::Readiness poll::Slot::*word, sched::WaitReason why)
-        : descriptor(its), readiness(word), reason(why), deadline(wake_waiter, this) {}
+    Side(Descriptor& its, poll::Readiness poll::Slot::*word, sched::WaitReason why);
+    ~Side();
     static void* wake_waiter(void* side);
 
     Descriptor& descriptor;
@@ -106,6 +139,8 @@ class Descriptor {
     base::Relaxed<std::uint64_t> run_of_holder = 0;
     int threads =
         0;  // guarded by the descriptor's lock: plain threads that have the turn or wait for it
+    // Whoever has the turn: wakes it when its limit is over. In memory of its own: of a goroutine that run() drops it stays.
+    std::unique_ptr<Interruption> interruption;
   };
 
   Side& reader() { return reader_; }
@@ -128,11 +163,16 @@ class Descriptor {
   poll::Slot* slot_of(const sched::Presence& here);
   Closing::User forget_earlier_run();
   void count_thread(Side& side, int change);
+  struct LeftBehind;
+  [[gnu::noinline]] void forget_earlier_runs();
+  void forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& left);
   void wake(Side& side);
   void give_number_back();
 
   const int fd_;
   const Kind kind_;
+  // atomic, published: whoever is first in a run(), under lock_; what those of earlier ones left behind is forgotten
+  base::Atomic<std::uint64_t> run_of_users_{0};
   Closing closing_;            // [closing]
   base::Lock lock_;            // guards the registration
   Registration registration_;  // [registration]

@@ -2,18 +2,14 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netdb.h>
 
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
-#include <system_error>
-
-#include <magpie/blocking.h>
 
 #include "net/host_port.h"
+#include "net/resolve.h"
 
 namespace magpie::net {
 namespace {
@@ -23,65 +19,6 @@ const sockaddr_in& v4(const sockaddr* address) {
 }
 const sockaddr_in6& v6(const sockaddr* address) {
   return *reinterpret_cast<const sockaddr_in6*>(address);
-}
-
-// What getaddrinfo says, as an error of its own kind.
-class ResolverErrors : public std::error_category {
- public:
-  const char* name() const noexcept override { return "resolver"; }
-  std::string message(int code) const override { return gai_strerror(code); }
-};
-
-const std::error_category& resolver_errors() {
-  static const ResolverErrors category;
-  return category;
-}
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-// Not inlined, as all that looks at errno: a compiler may keep its address over a call into the runtime, after which the
-// thread may be another.
-[[gnu::noinline]] int ask_resolver(const char* host, const addrinfo& hints, addrinfo*& first,
-                                   int& system_error) {
-  int result = getaddrinfo(host, nullptr, &hints, &first);
-  system_error = errno;
-  return result;
-}
-
-// Throws std::system_error.
-AddressList look_up(const std::string& host, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  addrinfo* first = nullptr;
-  int system_error = 0;
-  int code = blocking([&] { return ask_resolver(host.c_str(), hints, first, system_error); });
-  if (code == EAI_SYSTEM)
-    throw std::system_error(system_error, std::generic_category(), "magpie: resolve " + host);
-  if (code != 0) throw std::system_error(code, resolver_errors(), "magpie: resolve " + host);
-  return {first, &freeaddrinfo};
-}
-
-std::vector<Address> addresses_of(const addrinfo* first) {
-  std::vector<Address> all;
-  for (const addrinfo* at = first; at != nullptr; at = at->ai_next) {
-    if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
-      all.push_back(Address::from(at->ai_addr, at->ai_addrlen));
-  }
-  return all;
-}
-
-// A number without a name server; empty: it is none. With a scope, as in fe80::1%eth0.
-std::vector<Address> numeric(const std::string& host) {
-  in6_addr any;
-  bool is_v4 = inet_pton(AF_INET, host.c_str(), &any) == 1;
-  bool is_v6 = host.find(':') != std::string::npos;
-  if (!is_v4 && !is_v6) return {};
-  try {
-    return addresses_of(look_up(host, AI_NUMERICHOST).get());
-  } catch (const std::system_error&) {
-    return {};
-  }
 }
 
 }  // namespace
@@ -111,7 +48,7 @@ HostPort split_host_port(std::string_view text) {
 
 Address Address::parse(std::string_view text) {
   HostPort parts = split_host_port(text);
-  std::vector<Address> found = numeric(parts.host);
+  std::vector<Address> found = addresses_of_number(parts.host);
   if (found.empty()) {
     throw std::invalid_argument("magpie: \"" + std::string(text) +
                                 "\" is not a numeric address; use resolve() for names");
@@ -197,14 +134,6 @@ std::string Address::to_string() const {
 
 bool operator==(const Address& a, const Address& b) {
   return a.size_ == b.size_ && std::memcmp(&a.storage_, &b.storage_, a.size_) == 0;
-}
-
-std::vector<Address> resolve(const std::string& host) {
-  if (std::vector<Address> found = numeric(host); !found.empty()) return found;
-  std::vector<Address> found = addresses_of(look_up(host, AI_ADDRCONFIG).get());
-  if (found.empty())
-    throw std::system_error(EAI_NONAME, resolver_errors(), "magpie: resolve " + host);
-  return found;
 }
 
 }  // namespace magpie::net

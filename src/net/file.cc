@@ -11,13 +11,10 @@
 
 #include <magpie/blocking.h>
 
+#include "net/errors.h"
+
 namespace magpie::net {
 namespace {
-
-[[noreturn]] void fail(int error, const char* what, const std::string& path) {
-  throw std::system_error(error, std::generic_category(),
-                          std::string("magpie: ") + what + ' ' + path);
-}
 
 class File {
  public:
@@ -59,7 +56,7 @@ class File {
   return 0;
 }
 
-int write_all(int fd, std::string_view contents) {
+int write_whole(int fd, std::string_view contents) {
   while (!contents.empty()) {
     ssize_t count = write(fd, contents.data(), contents.size());
     if (count < 0 && errno == EINTR) continue;
@@ -80,7 +77,7 @@ int copy_mode(const std::string& path, const File& file) {
                               std::string_view contents) {
   File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return errno;
-  int error = write_all(file.fd(), contents);
+  int error = write_whole(file.fd(), contents);
   if (error == 0) error = copy_mode(path, file);
   if (error == 0 && !file.close()) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
@@ -90,20 +87,30 @@ int copy_mode(const std::string& path, const File& file) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, std::error_code& error) {
   std::string contents;
-  int error = blocking([&] { return read_all(path.c_str(), contents); });
-  if (error != 0) fail(error, "read", path);
+  error = code_of(blocking([&] { return read_all(path.c_str(), contents); }));
+  if (error) contents.clear();
+  return contents;
+}
+std::string read_file(const std::string& path) {
+  std::error_code error;
+  std::string contents = read_file(path, error);
+  if (error) fail(error, "read " + path);
   return contents;
 }
 
-void write_file(const std::string& path, std::string_view contents) {
+void write_file(const std::string& path, std::string_view contents, std::error_code& error) {
   // atomic, a count: of the file beside it, as goroutines may write the same one
   static std::atomic<unsigned> number{0};
   std::string temporary =
       path + ".new-" + std::to_string(getpid()) + '-' + std::to_string(number.fetch_add(1));
-  int error = blocking([&] { return replace(path, temporary, contents); });
-  if (error != 0) fail(error, "write", path);
+  error = code_of(blocking([&] { return replace(path, temporary, contents); }));
+}
+void write_file(const std::string& path, std::string_view contents) {
+  std::error_code error;
+  write_file(path, contents, error);
+  if (error) fail(error, "write " + path);
 }
 
 }  // namespace magpie::net

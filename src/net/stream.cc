@@ -1,28 +1,100 @@
-// stream.cc: connected and listening sockets, whatever their family.
+// stream.cc: the calls of streams, with exceptions, error codes and contexts.
 #include <magpie/net/stream.h>
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#include <algorithm>
-#include <cerrno>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
-#include <magpie/net/tcp.h>
-#include <magpie/time.h>
+#include <magpie/context.h>
 
-#include "base/clock.h"
-#include "io/descriptor.h"
-#include "net/socket.h"
+#include "net/errors.h"
 
 namespace magpie::net {
 
-using io::Descriptor;
+namespace {
+
+class StreamErrors final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "stream"; }
+  std::string message(int code) const override {
+    return code == static_cast<int>(StreamErrc::end_of_stream) ? "the stream ended too early"
+                                                               : "unknown error of a stream";
+  }
+};
+
+}  // namespace
+
+const std::error_category& stream_errors() noexcept {
+  static const StreamErrors category;
+  return category;
+}
 
 EndOfStream::EndOfStream(std::size_t wanted, std::size_t got)
     : std::runtime_error("magpie: the stream ended after " + std::to_string(got) + " of " +
                          std::to_string(wanted) + " bytes") {}
+
+// ---- streams that know nothing of contexts
+
+namespace {
+
+// While it lives the end of the context ends the stream's calls.
+class EndsWithContext {
+ public:
+  EndsWithContext(Stream& stream, const Context* context) {
+    if (context != nullptr) callback_.emplace(context->stop_token(), MoveDeadlines{&stream});
+  }
+
+ private:
+  struct MoveDeadlines {
+    Stream* stream;
+    void operator()() const noexcept {
+      stream->set_read_deadline_ns(0);
+      stream->set_write_deadline_ns(0);
+    }
+  };
+  std::optional<std::stop_callback<MoveDeadlines>> callback_;
+};
+
+template <class F>
+std::error_code error_within(Stream& stream, const Context* context, F call) {
+  if (context != nullptr && context->cancelled()) return context->err();
+  try {
+    EndsWithContext ends(stream, context);
+    call();
+    return {};
+  } catch (const std::system_error& error) {
+    return context != nullptr && context->cancelled() ? context->err() : error.code();
+  }
+}
+
+}  // namespace
+
+Stream::Result Stream::read_result(std::span<std::byte> into, const Context* context) {
+  Result result;
+  result.error = error_within(*this, context, [&] { result.bytes = read(into); });
+  return result;
+}
+
+// How much was written before an error such a stream does not say.
+Stream::Result Stream::write_result(Parts parts, const Context* context) {
+  Result result;
+  result.error = error_within(*this, context, [&] { write_parts(parts); });
+  if (!result.error) {
+    for (Bytes part : parts) result.bytes += part.size();
+  }
+  return result;
+}
+
+std::error_code Stream::shutdown_write_result() {
+  return error_within(*this, nullptr, [&] { shutdown_write(); });
+}
+
+std::error_code Stream::wait_readable_result(const Context* context) {
+  return error_within(*this, context, [&] { wait_readable(); });
+}
+
+// ---- reading
 
 void Stream::read_exact(std::span<std::byte> into) {
   std::size_t wanted = into.size();
@@ -33,163 +105,90 @@ void Stream::read_exact(std::span<std::byte> into) {
   }
 }
 
-// ---- connected
-
-SocketStream::SocketStream(std::unique_ptr<Descriptor> descriptor) noexcept
-    : descriptor_(std::move(descriptor)) {}
-SocketStream::SocketStream(SocketStream&&) noexcept = default;
-SocketStream& SocketStream::operator=(SocketStream&&) noexcept = default;
-SocketStream::~SocketStream() = default;
-
-std::size_t SocketStream::read(std::span<std::byte> into) {
-  if (into.empty()) return 0;
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "read");
-  return turn.perform(
-      [into](int fd) -> ssize_t {
-        ssize_t count = recv(fd, into.data(), into.size(), 0);
-        return count < 0 ? -errno : count;
-      },
-      into.size());
-}
-
-namespace {
-
-// The parts that are not written yet, a system call's worth of them at a time.
-class Remaining {
- public:
-  explicit Remaining(std::span<const std::span<const std::byte>> parts) : parts_(parts) {
-    skip_empty();
-  }
-  bool empty() const { return parts_.empty(); }
-
-  ssize_t send_some(int fd) const {
-    if (parts_.size() == 1) {
-      std::span<const std::byte> first = parts_[0].subspan(done_);
-      ssize_t count = send(fd, first.data(), first.size(), MSG_NOSIGNAL);
-      return count < 0 ? -errno : count;
-    }
-    constexpr std::size_t kMost = 16;
-    iovec vectors[kMost];
-    std::size_t used = std::min(parts_.size(), kMost);
-    for (std::size_t i = 0; i < used; ++i) {
-      std::span<const std::byte> part = i == 0 ? parts_[0].subspan(done_) : parts_[i];
-      vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
-    }
-    msghdr message{};
-    message.msg_iov = vectors;
-    message.msg_iovlen = used;
-    ssize_t count = sendmsg(fd, &message, MSG_NOSIGNAL);
-    return count < 0 ? -errno : count;
-  }
-
-  void drop(std::size_t count) {
-    done_ += count;
-    skip_empty();
-  }
-
- private:
-  void skip_empty() {
-    while (!parts_.empty() && done_ >= parts_[0].size()) {
-      done_ -= parts_[0].size();
-      parts_ = parts_.subspan(1);
+Stream::Result Stream::read_all_result(std::span<std::byte> into, const Context* context) {
+  Result all;
+  while (all.bytes < into.size()) {
+    Result result = read_result(into.subspan(all.bytes), context);
+    all.bytes += result.bytes;
+    all.error = result.error;
+    if (all.error) break;
+    if (result.bytes == 0) {
+      all.error = StreamErrc::end_of_stream;
+      break;
     }
   }
-
-  std::span<const std::span<const std::byte>> parts_;
-  std::size_t done_ = 0;  // of the first part
-};
-
-}  // namespace
-
-void SocketStream::write_parts(std::span<const std::span<const std::byte>> parts) {
-  Remaining remaining(parts);
-  Descriptor::Turn turn(*descriptor_, descriptor_->writer(), "write");
-  while (!remaining.empty())
-    remaining.drop(turn.perform([&](int fd) { return remaining.send_some(fd); }));
+  return all;
 }
 
-void SocketStream::wait_readable() {
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "wait_readable");
-  turn.perform([](int fd) -> ssize_t {
-    std::byte first;
-    ssize_t count = recv(fd, &first, 1, MSG_PEEK);
-    if (count >= 0) return 0;
-    return errno == EAGAIN || errno == EINTR ? -errno : 0;  // read() reports what is wrong
-  });
+std::size_t Stream::read(std::span<std::byte> into, std::error_code& error) {
+  Result result = read_result(into, nullptr);
+  error = result.error;
+  return result.bytes;
+}
+std::size_t Stream::read_exact(std::span<std::byte> into, std::error_code& error) {
+  Result result = read_all_result(into, nullptr);
+  error = result.error;
+  return result.bytes;
+}
+std::size_t Stream::read(std::span<std::byte> into, const Context& context) {
+  Result result = read_result(into, &context);
+  throw_if(result.error, "read from");
+  return result.bytes;
+}
+std::size_t Stream::read(std::span<std::byte> into, const Context& context,
+                         std::error_code& error) {
+  Result result = read_result(into, &context);
+  error = result.error;
+  return result.bytes;
+}
+void Stream::read_exact(std::span<std::byte> into, const Context& context) {
+  Result result = read_all_result(into, &context);
+  if (result.error == StreamErrc::end_of_stream) throw EndOfStream(into.size(), result.bytes);
+  throw_if(result.error, "read from");
+}
+std::size_t Stream::read_exact(std::span<std::byte> into, const Context& context,
+                               std::error_code& error) {
+  Result result = read_all_result(into, &context);
+  error = result.error;
+  return result.bytes;
 }
 
-void SocketStream::shutdown_write() {
-  if (descriptor_->is_closed() || shutdown(descriptor_->fd(), SHUT_WR) != 0)
-    throw_errno("shutdown_write");
+// ---- writing
+
+std::size_t Stream::write_parts(Parts parts, std::error_code& error) {
+  Result result = write_result(parts, nullptr);
+  error = result.error;
+  return result.bytes;
+}
+void Stream::write_parts(Parts parts, const Context& context) {
+  throw_if(write_result(parts, &context).error, "write to");
+}
+std::size_t Stream::write_parts(Parts parts, const Context& context, std::error_code& error) {
+  Result result = write_result(parts, &context);
+  error = result.error;
+  return result.bytes;
 }
 
-void SocketStream::close() noexcept {
-  if (descriptor_ != nullptr) descriptor_->close();
+// ---- the others
+
+void Stream::shutdown_write(std::error_code& error) { error = shutdown_write_result(); }
+void Stream::wait_readable(std::error_code& error) { error = wait_readable_result(nullptr); }
+void Stream::wait_readable(const Context& context) {
+  throw_if(wait_readable_result(&context), "wait for");
 }
-void SocketStream::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  descriptor_->set_deadline(descriptor_->reader(), deadline);
-}
-void SocketStream::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  descriptor_->set_deadline(descriptor_->writer(), deadline);
+void Stream::wait_readable(const Context& context, std::error_code& error) {
+  error = wait_readable_result(&context);
 }
 
-Address SocketStream::local_address() const { return local_address_of(*descriptor_); }
-Address SocketStream::remote_address() const { return remote_address_of(*descriptor_); }
-int SocketStream::native_handle() const noexcept { return descriptor_->fd(); }
-
-// ---- listening
-
-Listener::Listener(std::unique_ptr<Descriptor> descriptor) noexcept
-    : descriptor_(std::move(descriptor)) {}
-Listener::Listener(Listener&&) noexcept = default;
-Listener& Listener::operator=(Listener&&) noexcept = default;
-Listener::~Listener() = default;
-
-void Listener::listen() { listen_on(*descriptor_); }
-Address Listener::local_address() const { return local_address_of(*descriptor_); }
-void Listener::close() noexcept {
-  if (descriptor_ != nullptr) descriptor_->close();
-}
-void Listener::set_deadline(Stream::TimePoint time) noexcept {
-  detail::DeadlineNs ns =
-      time == Stream::TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-  descriptor_->set_deadline(descriptor_->reader(), ns);
-}
-int Listener::native_handle() const noexcept { return descriptor_->fd(); }
-
-namespace {
-
-// What went wrong with one peer before it was accepted. The next may be well.
-bool is_of_the_peer(int error) {
-  switch (error) {
-    case ECONNABORTED:
-    case EPROTO:
-    case ENETDOWN:
-    case ENOPROTOOPT:
-    case EHOSTDOWN:
-    case ENONET:
-    case EHOSTUNREACH:
-    case EOPNOTSUPP:
-    case ENETUNREACH:
-    case EPERM:  // a firewall
-      return true;
-    default:
-      return false;
+void Stream::throw_if(std::error_code error, const char* what) const {
+  if (!error) [[likely]]
+    return;
+  std::string peer;
+  try {
+    peer = remote_address().to_string();
+  } catch (const std::system_error&) {  // it has none any more
   }
-}
-
-}  // namespace
-
-std::unique_ptr<Descriptor> Listener::accept_descriptor() {
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "accept");
-  std::size_t fd = turn.perform([](int listener) -> ssize_t {
-    for (;;) {
-      int accepted = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (accepted >= 0) return accepted;
-      if (!is_of_the_peer(errno)) return -errno;
-    }
-  });
-  return std::make_unique<Descriptor>(static_cast<int>(fd), descriptor_->kind());
+  fail(error, std::string(what) + (peer.empty() ? " a stream" : ' ' + peer));
 }
 
 }  // namespace magpie::net

@@ -4,64 +4,124 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <system_error>
+#include <memory>
+#include <string>
+
+#include <magpie/runtime.h>
 
 #include "io/descriptor.h"
-#include "net/socket.h"
+#include "net/errors.h"
+#include "net/wait_for.h"
 
 namespace magpie::net {
 namespace {
 
 using io::Descriptor;
 
-// Without blocking. Throws std::system_error: bad_file_descriptor.
-bool is_ready(int fd, short events) {
+// 1: it is, 0: it is not, else a negative error number. Does not block.
+ssize_t is_ready(int fd, short events) {
   pollfd wanted{.fd = fd, .events = events, .revents = 0};
-  if (::poll(&wanted, 1, 0) <= 0) return false;
-  if ((wanted.revents & POLLNVAL) != 0)
-    throw std::system_error(EBADF, std::generic_category(), "magpie: wait for a descriptor");
-  return true;
+  if (::poll(&wanted, 1, 0) <= 0) return 0;
+  return (wanted.revents & POLLNVAL) != 0 ? -EBADF : 1;
 }
 
-// Another number for the same file, so that several may wait for it, each with a registration of its own.
-class Duplicate {
- public:
-  explicit Duplicate(int fd) : fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)) {
-    if (fd_ < 0) throw_errno("wait for a descriptor");
-  }
-  ~Duplicate() { close(fd_); }
-  Duplicate(const Duplicate&) = delete;
-  Duplicate& operator=(const Duplicate&) = delete;
-  int fd() const { return fd_; }
+[[gnu::noinline]] int duplicate(int fd, std::error_code& error) {
+  int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (other < 0) error = code_of_errno();
+  return other;
+}
 
- private:
-  const int fd_;
-};
+void throw_if(std::error_code error, int fd) {
+  if (error) fail(error, "wait for descriptor " + std::to_string(fd));
+}
 
-bool wait_until(int fd, short events, Descriptor::Side& (Descriptor::*side)(),
-                detail::DeadlineNs deadline) {
-  if (is_ready(fd, events)) return true;
-  Duplicate mine(fd);
-  Descriptor descriptor(mine.fd(), Descriptor::Kind::borrowed);
-  descriptor.set_deadline((descriptor.*side)(), deadline);
-  Descriptor::Turn turn(descriptor, (descriptor.*side)(), "wait for a descriptor");
-  try {
-    turn.perform([&](int number) -> ssize_t { return is_ready(number, events) ? 0 : -EAGAIN; });
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::timed_out) return false;
-    throw;
-  }
-  return true;
+// False: the deadline has passed, or there is an error.
+bool wait_or_time_out(int fd, short events, detail::DeadlineNs deadline, std::error_code& error) {
+  error = wait_for(fd, events, deadline, nullptr);
+  if (!error) return true;
+  if (error == std::errc::timed_out) error.clear();
+  return false;
 }
 
 }  // namespace
 
+std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
+                         const Context* context) {
+  ssize_t ready = is_ready(fd, events);
+  if (ready != 0) return code_of(ready < 0 ? static_cast<int>(-ready) : 0);
+  // Another number for the same file, so that several may wait for it, each with a registration of its own. In memory that stays
+  // if run() drops the goroutine: the context may know of it.
+  std::error_code error;
+  int mine = duplicate(fd, error);
+  if (error) return error;
+  auto descriptor = std::make_unique<Descriptor>(mine, Descriptor::Kind::packets);
+  Descriptor::Side& side = events == POLLIN ? descriptor->reader() : descriptor->writer();
+  descriptor->set_deadline(side, deadline);
+  ContextLimit limit(context);
+  Descriptor::Turn turn(*descriptor, side, "wait for a descriptor", limit.get());
+  io::Outcome outcome = turn.perform([&](int number) -> ssize_t {
+    ssize_t now = is_ready(number, events);
+    return now == 0 ? -EAGAIN : now;
+  });
+  return code_of(outcome.error);
+}
+
+namespace {
+
+// The context is looked at now and then.
+std::error_code wait_on_thread(int fd, short events, detail::DeadlineNs deadline,
+                               const Context* context) {
+  constexpr detail::DeadlineNs kLookEvery = 5'000'000, kLongest = 1'000'000'000;
+  for (;;) {
+    if (context != nullptr && context->cancelled()) return context->err();
+    detail::DeadlineNs left = deadline - detail::steady_now_ns();
+    if (left <= 0) return code_of(ETIMEDOUT);
+    left = std::min(left, context == nullptr ? kLongest : kLookEvery);
+    pollfd wanted{.fd = fd, .events = events, .revents = 0};
+    if (::poll(&wanted, 1, static_cast<int>((left + 999'999) / 1'000'000)) > 0) return {};
+  }
+}
+
+}  // namespace
+
+std::error_code wait_anywhere(int fd, short events, detail::DeadlineNs deadline,
+                              const Context* context) {
+  return goroutine_id() == 0 ? wait_on_thread(fd, events, deadline, context)
+                             : wait_for(fd, events, deadline, context);
+}
+
+bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& error) {
+  return wait_or_time_out(fd, POLLIN, deadline, error);
+}
+bool wait_writable_until(int fd, detail::DeadlineNs deadline, std::error_code& error) {
+  return wait_or_time_out(fd, POLLOUT, deadline, error);
+}
 bool wait_readable_until(int fd, detail::DeadlineNs deadline) {
-  return wait_until(fd, POLLIN, &Descriptor::reader, deadline);
+  std::error_code error;
+  bool ready = wait_readable_until(fd, deadline, error);
+  throw_if(error, fd);
+  return ready;
 }
 bool wait_writable_until(int fd, detail::DeadlineNs deadline) {
-  return wait_until(fd, POLLOUT, &Descriptor::writer, deadline);
+  std::error_code error;
+  bool ready = wait_writable_until(fd, deadline, error);
+  throw_if(error, fd);
+  return ready;
+}
+
+void wait_readable(int fd, const Context& context, std::error_code& error) {
+  error = wait_for(fd, POLLIN, detail::kNoDeadline, &context);
+}
+void wait_writable(int fd, const Context& context, std::error_code& error) {
+  error = wait_for(fd, POLLOUT, detail::kNoDeadline, &context);
+}
+void wait_readable(int fd, const Context& context) {
+  throw_if(wait_for(fd, POLLIN, detail::kNoDeadline, &context), fd);
+}
+void wait_writable(int fd, const Context& context) {
+  throw_if(wait_for(fd, POLLOUT, detail::kNoDeadline, &context), fd);
 }
 
 }  // namespace magpie::net

@@ -1,14 +1,22 @@
 // address.h: where a socket is: an IP address and a port, or a path of the file system.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include <magpie/detail/deadline.h>
+
+namespace magpie {
+class Context;  // magpie/context.h
+}
 
 namespace magpie::net {
 
@@ -46,7 +54,28 @@ class Address {
 };
 
 // The addresses of a name, in the system's order of preference, with port 0. Blocks, without holding a processor.
-// Throws std::system_error if there are none, with what the resolver says.
+// Throws std::system_error if there are none, with what the resolver says, of the category resolver_errors().
+// Also within a time (errc::timed_out), or while a context lives (what its err() says): then the caller does not wait any longer,
+// whatever the system's resolver does. With an error_code: does not throw, and returns none after an error.
 std::vector<Address> resolve(const std::string& host);
+std::vector<Address> resolve(const std::string& host, std::error_code& error);
+std::vector<Address> resolve(const std::string& host, const Context& context);
+std::vector<Address> resolve(const std::string& host, const Context& context,
+                             std::error_code& error);
+std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline);
+std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline,
+                                   std::error_code& error);
+template <class Rep, class Period>
+std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout) {
+  return resolve_until(host, detail::deadline_after(timeout));
+}
+template <class Rep, class Period>
+std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout,
+                             std::error_code& error) {
+  return resolve_until(host, detail::deadline_after(timeout), error);
+}
+
+// What getaddrinfo says: EAI_NONAME and the like.
+const std::error_category& resolver_errors() noexcept;
 
 }  // namespace magpie::net

@@ -3,6 +3,10 @@
 // One goroutine may read while another writes. Several readers take turns, and so do several writers: each read and each
 // write is done as a whole. Errors are std::system_error: errc::timed_out when a deadline has passed,
 // errc::operation_canceled when close() was called, else what the system says.
+//
+// Every call that may fail exists once more with a std::error_code& at the end: it does not throw but says there what went
+// wrong, and clears it if nothing did. Every call that may block exists once more with a Context: it ends as soon as that is
+// over, with the context's error.
 #pragma once
 
 #include <chrono>
@@ -10,13 +14,27 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/detail/deadline.h>
 #include <magpie/net/address.h>
 
+namespace magpie {
+class Context;  // magpie/context.h
+}
+
 namespace magpie::net {
 
-// The peer ended the stream before read_exact() had its bytes.
+// What streams have no number of the system for.
+enum class StreamErrc {
+  end_of_stream = 1  // the peer ended the stream before read_exact() had its bytes
+};
+const std::error_category& stream_errors() noexcept;
+inline std::error_code make_error_code(StreamErrc error) noexcept {
+  return {static_cast<int>(error), stream_errors()};
+}
+
+// The same as an exception.
 class EndOfStream : public std::runtime_error {
  public:
   EndOfStream(std::size_t wanted, std::size_t got);
@@ -24,12 +42,15 @@ class EndOfStream : public std::runtime_error {
 
 class Stream {
  public:
+  using Bytes = std::span<const std::byte>;
+  using Parts = std::span<const std::span<const std::byte>>;
+
   virtual ~Stream() = default;
 
   // Blocks until there is at least one byte. Returns how many were read; 0: the peer has ended the stream.
   virtual std::size_t read(std::span<std::byte> into) = 0;
   // Blocks until all bytes are written, one part after the other. After an error some of them may have been.
-  virtual void write_parts(std::span<const std::span<const std::byte>> parts) = 0;
+  virtual void write_parts(Parts parts) = 0;
   // Tells the peer that no more bytes will come; reading goes on.
   virtual void shutdown_write() = 0;
   // Wakes whoever is blocked. May be called several times and from any goroutine or thread. Does not throw.
@@ -44,8 +65,41 @@ class Stream {
 
   // Blocks until the whole span is read. Throws EndOfStream too.
   void read_exact(std::span<std::byte> into);
-  void write(std::span<const std::byte> bytes) { write_parts({&bytes, 1}); }
+  void write(Bytes bytes) { write_parts({&bytes, 1}); }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+  // Without exceptions. Those that read and write return how many bytes were before the error. An end before
+  // read_exact() has all is StreamErrc::end_of_stream.
+  std::size_t read(std::span<std::byte> into, std::error_code& error);
+  std::size_t read_exact(std::span<std::byte> into, std::error_code& error);
+  std::size_t write_parts(Parts parts, std::error_code& error);
+  std::size_t write(Bytes bytes, std::error_code& error) { return write_parts({&bytes, 1}, error); }
+  std::size_t write(std::string_view text, std::error_code& error) {
+    return write(std::as_bytes(std::span(text)), error);
+  }
+  void shutdown_write(std::error_code& error);
+  void wait_readable(std::error_code& error);
+
+  // Not longer than the context lives: then they fail at once with what its err() says. No byte is lost: what was read is
+  // returned, and what read_exact() and write() had done is told by those with an error_code.
+  std::size_t read(std::span<std::byte> into, const Context& context);
+  std::size_t read(std::span<std::byte> into, const Context& context, std::error_code& error);
+  void read_exact(std::span<std::byte> into, const Context& context);
+  std::size_t read_exact(std::span<std::byte> into, const Context& context, std::error_code& error);
+  void write_parts(Parts parts, const Context& context);
+  std::size_t write_parts(Parts parts, const Context& context, std::error_code& error);
+  void write(Bytes bytes, const Context& context) { write_parts({&bytes, 1}, context); }
+  std::size_t write(Bytes bytes, const Context& context, std::error_code& error) {
+    return write_parts({&bytes, 1}, context, error);
+  }
+  void write(std::string_view text, const Context& context) {
+    write(std::as_bytes(std::span(text)), context);
+  }
+  std::size_t write(std::string_view text, const Context& context, std::error_code& error) {
+    return write(std::as_bytes(std::span(text)), context, error);
+  }
+  void wait_readable(const Context& context);
+  void wait_readable(const Context& context, std::error_code& error);
 
   // From then on reading, writing or both fail with errc::timed_out, also where somebody is blocked already. May be moved
   // at any time; TimePoint::max() takes it away. Do not block or throw.
@@ -68,6 +122,18 @@ class Stream {
   virtual void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
   virtual void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
 
+  // For streams of your own: what the calls above with an error_code or a context do; the context may be null. By default
+  // they call the functions that throw. A context that ends meanwhile then moves both deadlines into the past, where they
+  // stay.
+  struct Result {
+    std::size_t bytes = 0;
+    std::error_code error;
+  };
+  virtual Result read_result(std::span<std::byte> into, const Context* context);
+  virtual Result write_result(Parts parts, const Context* context);
+  virtual std::error_code shutdown_write_result();
+  virtual std::error_code wait_readable_result(const Context* context);
+
  protected:
   Stream() = default;
   Stream(const Stream&) = default;
@@ -77,6 +143,11 @@ class Stream {
   static detail::DeadlineNs ns_of(TimePoint time) {
     return time == TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
   }
+  Result read_all_result(std::span<std::byte> into, const Context* context);
+  void throw_if(std::error_code error, const char* what) const;
 };
 
 }  // namespace magpie::net
+
+template <>
+struct std::is_error_code_enum<magpie::net::StreamErrc> : std::true_type {};

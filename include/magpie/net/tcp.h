@@ -1,9 +1,15 @@
 // tcp.h: TCP connections, and listeners that accept them.
+//
+// As with streams, every call that may fail exists once more with a std::error_code& at the end, which does not throw;
+// what it returns after an error is empty. Every call that may block exists once more with a Context.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <chrono>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/net/address.h>
 #include <magpie/net/stream.h>
@@ -14,53 +20,80 @@ class Descriptor;  // src/io/descriptor.h
 
 namespace magpie::net {
 
-// A connected socket. Moves; the destructor closes it.
+// A connected socket. Moves; the destructor closes it. Calls on an empty one, made by its default constructor, left behind by a
+// move or by an error, fail with errc::bad_file_descriptor.
 class SocketStream : public Stream {
  public:
+  SocketStream() noexcept;
   SocketStream(SocketStream&&) noexcept;
   SocketStream& operator=(SocketStream&&) noexcept;
   ~SocketStream() override;
 
   std::size_t read(std::span<std::byte> into) override;
-  void write_parts(std::span<const std::span<const std::byte>> parts) override;
-  using Stream::write;
+  void write_parts(Parts parts) override;
   void shutdown_write() override;
+  void wait_readable() override;
+  using Stream::read;
+  using Stream::shutdown_write;
+  using Stream::wait_readable;
+  using Stream::write;
+  using Stream::write_parts;
   void close() noexcept override;
   void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
-  void wait_readable() override;
   Address remote_address() const override;
-  int native_handle() const noexcept override;
-
+  Address remote_address(std::error_code& error) const;
   Address local_address() const;
+  Address local_address(std::error_code& error) const;
+  int native_handle() const noexcept override;
+  // Not empty, and close() was not called.
+  bool is_open() const noexcept;
+
+  Result read_result(std::span<std::byte> into, const Context* context) override;
+  Result write_result(Parts parts, const Context* context) override;
+  std::error_code shutdown_write_result() override;
+  std::error_code wait_readable_result(const Context* context) override;
 
  protected:
   friend class Listener;
   explicit SocketStream(std::unique_ptr<io::Descriptor> descriptor) noexcept;
+  // Remembers the peer: its name is known after a reset too.
+  SocketStream(std::unique_ptr<io::Descriptor> descriptor, const Address& peer) noexcept;
+  io::Descriptor* descriptor() const { return descriptor_.get(); }
 
  private:
-  std::unique_ptr<io::Descriptor> descriptor_;
+  [[noreturn]] void fail_at(const char* what, int error) const;
+
+  std::unique_ptr<io::Descriptor> descriptor_;  // null: empty
+  sockaddr_in6 peer_{};                         // of either family; AF_UNSPEC: ask the system
 };
 
-// A listening socket. Moves; the destructor closes it.
+// A listening socket. Moves; the destructor closes it. Empty ones are as those of SocketStream.
 class Listener {
  public:
+  Listener() noexcept;
   Listener(Listener&&) noexcept;
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
 
   Address local_address() const;
+  Address local_address(std::error_code& error) const;
   // Wakes whoever is blocked in accept() with errc::operation_canceled. Does not throw.
   void close() noexcept;
   // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
   void set_deadline(Stream::TimePoint time) noexcept;
   int native_handle() const noexcept;
+  bool is_open() const noexcept;
 
  protected:
   explicit Listener(std::unique_ptr<io::Descriptor> descriptor) noexcept;
-  void listen();
-  std::unique_ptr<io::Descriptor> accept_descriptor();
+  struct Accepted {
+    std::unique_ptr<io::Descriptor> descriptor;
+    Address peer;  // of IP sockets
+  };
+  Accepted accept_result(const Context* context, std::error_code& error);
+  [[noreturn]] void fail_to_accept(std::error_code error) const;
 
  private:
   std::unique_ptr<io::Descriptor> descriptor_;
@@ -68,35 +101,86 @@ class Listener {
 
 class TcpConn : public SocketStream {
  public:
+  TcpConn() noexcept = default;
+
   // "host:port", where the host may be a name or an address ("[::1]:80") and the port a number. Tries the addresses of the
   // name one after the other, each a quarter of a second after the one before, and keeps the first that answers. Blocks.
-  // Throws std::invalid_argument for a text that says no such thing, std::system_error if none answers.
+  // Throws std::invalid_argument for a text that says no such thing (an error_code says errc::invalid_argument),
+  // std::system_error if none answers.
   static TcpConn connect(std::string_view host_and_port);
-  // The same within a time: errc::timed_out.
+  static TcpConn connect(std::string_view host_and_port, std::error_code& error);
+  // The same within a time, looking up the name included: errc::timed_out.
   template <class Rep, class Period>
   static TcpConn connect(std::string_view host_and_port,
                          std::chrono::duration<Rep, Period> timeout) {
     return connect_until(host_and_port, detail::deadline_after(timeout));
   }
+  template <class Rep, class Period>
+  static TcpConn connect(std::string_view host_and_port, std::chrono::duration<Rep, Period> timeout,
+                         std::error_code& error) {
+    return connect_until(host_and_port, detail::deadline_after(timeout), error);
+  }
+  // The same, while the context lives.
+  static TcpConn connect(std::string_view host_and_port, const Context& context);
+  static TcpConn connect(std::string_view host_and_port, const Context& context,
+                         std::error_code& error);
   static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline);
+  static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline,
+                               std::error_code& error);
+
+  // Takes over a connected TCP socket: from then on it does not block, and is closed by this. Throws std::system_error:
+  // errc::invalid_argument if it is no such thing; then it stays the caller's.
+  static TcpConn adopt(int fd);
+  static TcpConn adopt(int fd, std::error_code& error);
+
+  // After so long without a word the system asks the peer whether it is there, again after as long, and the connection fails with
+  // errc::timed_out when several such questions stayed without an answer. Zero: never. Connections begin with 15 seconds,
+  // accepted ones with what their listener says.
+  void set_keep_alive(std::chrono::seconds idle);
+  void set_keep_alive(std::chrono::seconds idle, std::error_code& error);
 
  private:
   friend class TcpListener;
   using SocketStream::SocketStream;
 };
 
+struct BindOptions {
+  // How many connections may wait for accept(); the system has a limit of its own (net.core.somaxconn).
+  int backlog = 65'535;
+  // Several sockets share the port, of this process or of others of the same user, and the system deals connections out
+  // to them (SO_REUSEPORT).
+  bool reuse_port = false;
+  // Of accepted connections: see TcpConn::set_keep_alive().
+  std::chrono::seconds keep_alive{15};
+};
+
 class TcpListener : public Listener {
  public:
+  TcpListener() noexcept = default;
+
   // "127.0.0.1:80", "[::]:80", ":80" (every address of the machine), "localhost:0" (a port that is free). Blocks only to
-  // resolve a name. Throws std::invalid_argument, std::system_error.
+  // resolve a name. Throws std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
   static TcpListener bind(std::string_view host_and_port);
+  static TcpListener bind(std::string_view host_and_port, std::error_code& error);
+  static TcpListener bind(std::string_view host_and_port, const BindOptions& options);
+  static TcpListener bind(std::string_view host_and_port, const BindOptions& options,
+                          std::error_code& error);
+
+  // Takes over a listening TCP socket, as TcpConn::adopt(): one that systemd made (inherited_sockets()), or a program before
+  // this one.
+  static TcpListener adopt(int fd);
+  static TcpListener adopt(int fd, std::error_code& error);
 
   // Blocks until somebody connects. Throws std::system_error: errc::operation_canceled after close(),
   // errc::too_many_files_open, ... An error of one peer is not reported but passed over.
   TcpConn accept();
+  TcpConn accept(std::error_code& error);
+  TcpConn accept(const Context& context);
+  TcpConn accept(const Context& context, std::error_code& error);
 
  private:
   using Listener::Listener;
+  TcpConn accept_within(const Context* context, std::error_code& error);
 };
 
 }  // namespace magpie::net

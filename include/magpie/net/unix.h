@@ -1,7 +1,9 @@
-// unix.h: connections on this machine, named by a path.
+// unix.h: connections on this machine, named by a path. With an error_code or a Context at the end as in tcp.h.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/net/tcp.h>
 
@@ -9,25 +11,58 @@ namespace magpie::net {
 
 class UnixConn : public SocketStream {
  public:
-  // A path, or a name in the abstract space ("@name"). Blocks. Throws std::invalid_argument, std::system_error.
+  UnixConn() noexcept = default;
+
+  // A path, or a name in the abstract space ("@name"). Does not block: a listener whose line is full refuses. Throws
+  // std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
   static UnixConn connect(std::string_view path);
+  static UnixConn connect(std::string_view path, std::error_code& error);
+  // Fails if the context is over.
+  static UnixConn connect(std::string_view path, const Context& context);
+  static UnixConn connect(std::string_view path, const Context& context, std::error_code& error);
+
+  // Takes over a connected Unix socket, as TcpConn::adopt(): also an end of socketpair().
+  static UnixConn adopt(int fd);
+  static UnixConn adopt(int fd, std::error_code& error);
 
  private:
   friend class UnixListener;
   using SocketStream::SocketStream;
 };
 
+struct UnixBindOptions {
+  // How many connections may wait for accept(); the system has a limit of its own (net.core.somaxconn).
+  int backlog = 65'535;
+  // A socket file that nobody listens at any more, left behind by a program that was killed, is removed first. Not for two
+  // that may start at the same time.
+  bool replace_stale = false;
+};
+
 class UnixListener : public Listener {
  public:
-  // Makes the socket file, which must not exist; the destructor and close() remove it. Throws std::invalid_argument,
-  // std::system_error.
+  UnixListener() noexcept = default;
+
+  // Makes the socket file, which must not exist; the destructor and close() remove it. Throws std::invalid_argument (an
+  // error_code says errc::invalid_argument), std::system_error.
   static UnixListener bind(std::string_view path);
+  static UnixListener bind(std::string_view path, std::error_code& error);
+  static UnixListener bind(std::string_view path, const UnixBindOptions& options);
+  static UnixListener bind(std::string_view path, const UnixBindOptions& options,
+                           std::error_code& error);
+
+  // Takes over a listening Unix socket, as TcpListener::adopt(). Its file stays when this is closed.
+  static UnixListener adopt(int fd);
+  static UnixListener adopt(int fd, std::error_code& error);
+
   UnixListener(UnixListener&&) noexcept = default;
   UnixListener& operator=(UnixListener&& other) noexcept;
   ~UnixListener() { close(); }
 
   // Blocks until somebody connects. Throws std::system_error as TcpListener::accept().
   UnixConn accept();
+  UnixConn accept(std::error_code& error);
+  UnixConn accept(const Context& context);
+  UnixConn accept(const Context& context, std::error_code& error);
   void close() noexcept;
 
  private:

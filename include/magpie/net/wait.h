@@ -2,21 +2,35 @@
 #pragma once
 
 #include <chrono>
+#include <system_error>
 
 #include <magpie/detail/deadline.h>
+
+namespace magpie {
+class Context;  // magpie/context.h
+}
 
 namespace magpie::net {
 
 bool wait_readable_until(int fd, detail::DeadlineNs deadline);
 bool wait_writable_until(int fd, detail::DeadlineNs deadline);
+bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& error);
+bool wait_writable_until(int fd, detail::DeadlineNs deadline, std::error_code& error);
 
 // Blocks the goroutine until the descriptor can be read from or written to, or has an error or its end. The descriptor stays
 // the caller's, who keeps it open meanwhile. Throws std::system_error: errc::operation_not_permitted for a descriptor
 // that cannot be waited for (a regular file), errc::bad_file_descriptor.
 inline void wait_readable(int fd) { (void)wait_readable_until(fd, detail::kNoDeadline); }
 inline void wait_writable(int fd) { (void)wait_writable_until(fd, detail::kNoDeadline); }
+// The same without exceptions.
+inline void wait_readable(int fd, std::error_code& error) {
+  (void)wait_readable_until(fd, detail::kNoDeadline, error);
+}
+inline void wait_writable(int fd, std::error_code& error) {
+  (void)wait_writable_until(fd, detail::kNoDeadline, error);
+}
 
-// The same, with a deadline. False: it has passed.
+// The same, with a deadline. False: it has passed, or, without exceptions, there is an error.
 template <class Duration>
 [[nodiscard]] bool wait_readable(
     int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline) {
@@ -27,5 +41,23 @@ template <class Duration>
     int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline) {
   return wait_writable_until(fd, detail::deadline_at(deadline));
 }
+template <class Duration>
+[[nodiscard]] bool wait_readable(
+    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline,
+    std::error_code& error) {
+  return wait_readable_until(fd, detail::deadline_at(deadline), error);
+}
+template <class Duration>
+[[nodiscard]] bool wait_writable(
+    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline,
+    std::error_code& error) {
+  return wait_writable_until(fd, detail::deadline_at(deadline), error);
+}
+
+// The same while a context lives. When it is over: std::system_error with what its err() says.
+void wait_readable(int fd, const Context& context);
+void wait_writable(int fd, const Context& context);
+void wait_readable(int fd, const Context& context, std::error_code& error);
+void wait_writable(int fd, const Context& context, std::error_code& error);
 
 }  // namespace magpie::net

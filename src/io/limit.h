@@ -1,0 +1,29 @@
+// limit.h: what ends a call on a descriptor early, besides the descriptor's own deadlines: a context, above.
+//
+// The caller's limit is looked at before each attempt, which costs a load, and asked for its stop token only when the caller has
+// to wait. The token's callback then wakes the caller as an event would: it looks again, and finds that the limit is over.
+#pragma once
+
+#include <cstddef>
+#include <stop_token>
+
+namespace magpie::io {
+
+// How a call ended.
+struct Outcome {
+  std::size_t count = 0;
+  int error = 0;  // 0: well; else an error number of the system
+};
+
+class Limit {
+ public:
+  // 0: not over; else the error that the call ends with. Never blocks.
+  virtual int error() const noexcept = 0;
+  // Is asked to stop once error() is not 0.
+  virtual std::stop_token stop_token() const = 0;
+
+ protected:
+  ~Limit() = default;
+};
+
+}  // namespace magpie::io

@@ -1,0 +1,126 @@
+#include "net/resolve.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <magpie/context.h>
+#include <magpie/net/resolver.h>
+
+#include "net/errors.h"
+
+namespace magpie::net {
+namespace {
+
+class ResolverErrors final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "resolver"; }
+  std::string message(int code) const override { return gai_strerror(code); }
+};
+
+struct Chosen {
+  std::mutex lock;
+  std::shared_ptr<Resolver> resolver;  // guarded by lock; null: the system's
+};
+
+// Never destroyed: threads may ask while the program ends.
+Chosen& chosen() {
+  static Chosen& only = *new Chosen;
+  return only;
+}
+
+std::shared_ptr<Resolver> chosen_resolver() {
+  std::lock_guard hold(chosen().lock);
+  return chosen().resolver;
+}
+
+std::vector<Address> or_throw(const std::string& host, detail::DeadlineNs deadline,
+                              const Context* context) {
+  std::error_code error;
+  std::vector<Address> found = look_up(host, deadline, context, error);
+  if (error) fail(error, "resolve " + host);
+  return found;
+}
+
+}  // namespace
+
+const std::error_category& resolver_errors() noexcept {
+  static const ResolverErrors category;
+  return category;
+}
+
+void set_resolver(std::shared_ptr<Resolver> resolver) {
+  std::shared_ptr<Resolver> before;  // goes after the lock is released
+  std::lock_guard hold(chosen().lock);
+  before = std::exchange(chosen().resolver, std::move(resolver));
+}
+
+std::vector<Address> ask_system(const std::string& host, int flags, std::error_code& error) {
+  error.clear();
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* list = nullptr;
+  int code = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  if (code != 0) {
+    error = code == EAI_SYSTEM ? code_of_errno() : std::error_code(code, resolver_errors());
+    return {};
+  }
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> first(list, &freeaddrinfo);
+  std::vector<Address> all;
+  for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
+    if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
+      all.push_back(Address::from(at->ai_addr, at->ai_addrlen));
+  }
+  if (all.empty()) error = std::error_code(EAI_NONAME, resolver_errors());
+  return all;
+}
+
+std::vector<Address> addresses_of_number(const std::string& host) {
+  in6_addr any;
+  bool is_v4 = inet_pton(AF_INET, host.c_str(), &any) == 1;
+  bool is_v6 = host.find(':') != std::string::npos;
+  if (!is_v4 && !is_v6) return {};
+  std::error_code not_a_number;
+  return ask_system(host, AI_NUMERICHOST, not_a_number);
+}
+
+std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadline,
+                             const Context* context, std::error_code& error) {
+  error.clear();
+  if (context != nullptr && (error = context->err())) return {};
+  if (std::vector<Address> found = addresses_of_number(host); !found.empty()) return found;
+  std::shared_ptr<Resolver> resolver = chosen_resolver();
+  std::vector<Address> found = resolver != nullptr
+                                   ? resolver->look_up(host, deadline, context, error)
+                                   : look_up_in_thread(host, deadline, context, error);
+  if (found.empty() && !error) error = std::error_code(EAI_NONAME, resolver_errors());
+  return found;
+}
+
+std::vector<Address> resolve(const std::string& host) {
+  return or_throw(host, detail::kNoDeadline, nullptr);
+}
+std::vector<Address> resolve(const std::string& host, std::error_code& error) {
+  return look_up(host, detail::kNoDeadline, nullptr, error);
+}
+std::vector<Address> resolve(const std::string& host, const Context& context) {
+  return or_throw(host, detail::kNoDeadline, &context);
+}
+std::vector<Address> resolve(const std::string& host, const Context& context,
+                             std::error_code& error) {
+  return look_up(host, detail::kNoDeadline, &context, error);
+}
+std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline) {
+  return or_throw(host, deadline, nullptr);
+}
+std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline,
+                                   std::error_code& error) {
+  return look_up(host, deadline, nullptr, error);
+}
+
+}  // namespace magpie::net

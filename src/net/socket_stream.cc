@@ -1,0 +1,297 @@
+// socket_stream.cc: connected and listening sockets, whatever their family.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <magpie/net/tcp.h>
+
+#include "io/descriptor.h"
+#include "net/errors.h"
+#include "net/socket.h"
+
+namespace magpie::net {
+
+using io::Descriptor;
+using io::Outcome;
+
+// ---- connected
+
+SocketStream::SocketStream() noexcept = default;
+SocketStream::SocketStream(std::unique_ptr<Descriptor> descriptor) noexcept
+    : descriptor_(std::move(descriptor)) {}
+SocketStream::SocketStream(std::unique_ptr<Descriptor> descriptor, const Address& peer) noexcept
+    : descriptor_(std::move(descriptor)) {
+  if (peer.size() <= sizeof peer_) std::memcpy(&peer_, peer.data(), peer.size());
+}
+SocketStream::SocketStream(SocketStream&&) noexcept = default;
+SocketStream& SocketStream::operator=(SocketStream&&) noexcept = default;
+SocketStream::~SocketStream() = default;
+
+namespace {
+
+Outcome read_some(Descriptor* descriptor, std::span<std::byte> into, const io::Limit* limit) {
+  if (into.empty()) return {};
+  if (descriptor == nullptr) return {0, EBADF};
+  Descriptor::Turn turn(*descriptor, descriptor->reader(), "read", limit);
+  return turn.perform(
+      [into](int fd) -> ssize_t {
+        ssize_t count = recv(fd, into.data(), into.size(), 0);
+        return count < 0 ? -errno : count;
+      },
+      into.size());
+}
+
+// The parts that are not written yet, a system call's worth of them at a time.
+class Remaining {
+ public:
+  explicit Remaining(std::span<const std::span<const std::byte>> parts) : parts_(parts) {
+    skip_empty();
+  }
+  bool empty() const { return parts_.empty(); }
+
+  ssize_t send_some(int fd) const {
+    if (parts_.size() == 1) {
+      std::span<const std::byte> first = parts_[0].subspan(done_);
+      ssize_t count = send(fd, first.data(), first.size(), MSG_NOSIGNAL);
+      return count < 0 ? -errno : count;
+    }
+    constexpr std::size_t kMost = 16;
+    iovec vectors[kMost];
+    std::size_t used = std::min(parts_.size(), kMost);
+    for (std::size_t i = 0; i < used; ++i) {
+      std::span<const std::byte> part = i == 0 ? parts_[0].subspan(done_) : parts_[i];
+      vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
+    }
+    msghdr message{};
+    message.msg_iov = vectors;
+    message.msg_iovlen = used;
+    ssize_t count = sendmsg(fd, &message, MSG_NOSIGNAL);
+    return count < 0 ? -errno : count;
+  }
+
+  void drop(std::size_t count) {
+    done_ += count;
+    skip_empty();
+  }
+
+ private:
+  void skip_empty() {
+    while (!parts_.empty() && done_ >= parts_[0].size()) {
+      done_ -= parts_[0].size();
+      parts_ = parts_.subspan(1);
+    }
+  }
+
+  std::span<const std::span<const std::byte>> parts_;
+  std::size_t done_ = 0;  // of the first part
+};
+
+// The count is right after an error too.
+Outcome write_all(Descriptor* descriptor, Stream::Parts parts, const io::Limit* limit) {
+  if (descriptor == nullptr) return {0, EBADF};
+  Remaining remaining(parts);
+  Descriptor::Turn turn(*descriptor, descriptor->writer(), "write", limit);
+  Outcome all;
+  while (!remaining.empty() && all.error == 0) {
+    Outcome some = turn.perform([&](int fd) { return remaining.send_some(fd); });
+    remaining.drop(some.count);
+    all = {all.count + some.count, some.error};
+  }
+  return all;
+}
+
+int wait_for_bytes(Descriptor* descriptor, const io::Limit* limit) {
+  if (descriptor == nullptr) return EBADF;
+  Descriptor::Turn turn(*descriptor, descriptor->reader(), "wait_readable", limit);
+  Outcome outcome = turn.perform([](int fd) -> ssize_t {
+    std::byte first;
+    ssize_t count = recv(fd, &first, 1, MSG_PEEK);
+    if (count >= 0) return 0;
+    return errno == EAGAIN || errno == EINTR ? -errno : 0;  // read() reports what is wrong
+  });
+  return outcome.error;
+}
+
+int end_writing(Descriptor* descriptor) {
+  if (descriptor == nullptr) return EBADF;
+  Descriptor::Visit visit(*descriptor);
+  if (!visit) return ECANCELED;
+  return visit.call([](int fd) { return shutdown(fd, SHUT_WR) == 0 ? 0 : errno; });
+}
+
+}  // namespace
+
+std::size_t SocketStream::read(std::span<std::byte> into) {
+  Outcome outcome = read_some(descriptor_.get(), into, nullptr);
+  if (outcome.error != 0) [[unlikely]]
+    fail_at("read from", outcome.error);
+  return outcome.count;
+}
+void SocketStream::write_parts(Parts parts) {
+  Outcome outcome = write_all(descriptor_.get(), parts, nullptr);
+  if (outcome.error != 0) [[unlikely]]
+    fail_at("write to", outcome.error);
+}
+void SocketStream::shutdown_write() {
+  if (int error = end_writing(descriptor_.get()); error != 0) fail_at("shutdown_write to", error);
+}
+void SocketStream::wait_readable() {
+  if (int error = wait_for_bytes(descriptor_.get(), nullptr); error != 0)
+    fail_at("wait for", error);
+}
+
+Stream::Result SocketStream::read_result(std::span<std::byte> into, const Context* context) {
+  Outcome outcome = read_some(descriptor_.get(), into, ContextLimit(context).get());
+  return {outcome.count, code_of(outcome.error)};
+}
+Stream::Result SocketStream::write_result(Parts parts, const Context* context) {
+  Outcome outcome = write_all(descriptor_.get(), parts, ContextLimit(context).get());
+  return {outcome.count, code_of(outcome.error)};
+}
+std::error_code SocketStream::shutdown_write_result() {
+  return code_of(end_writing(descriptor_.get()));
+}
+std::error_code SocketStream::wait_readable_result(const Context* context) {
+  return code_of(wait_for_bytes(descriptor_.get(), ContextLimit(context).get()));
+}
+
+void SocketStream::fail_at(const char* what, int error) const {
+  std::error_code ignored;
+  std::string peer = remote_address(ignored).to_string();
+  // A client of a Unix socket has no name: the listener's it is.
+  if (peer.empty()) peer = local_address(ignored).to_string();
+  fail(code_of(error), std::string(what) + ' ' + (peer.empty() ? "a socket" : peer));
+}
+
+void SocketStream::close() noexcept {
+  if (descriptor_ != nullptr) descriptor_->close();
+}
+void SocketStream::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
+  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);
+}
+void SocketStream::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
+  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->writer(), deadline);
+}
+
+Address SocketStream::local_address(std::error_code& error) const {
+  return local_address_of(descriptor_.get(), error);
+}
+Address SocketStream::local_address() const {
+  std::error_code error;
+  Address address = local_address(error);
+  if (error) fail(error, "local address of a socket");
+  return address;
+}
+Address SocketStream::remote_address(std::error_code& error) const {
+  if (peer_.sin6_family == AF_UNSPEC) return remote_address_of(descriptor_.get(), error);
+  error.clear();
+  auto* peer = reinterpret_cast<const sockaddr*>(&peer_);
+  return Address::from(peer, peer->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof peer_);
+}
+Address SocketStream::remote_address() const {
+  std::error_code error;
+  Address address = remote_address(error);
+  if (error) fail(error, "remote address of a socket");
+  return address;
+}
+int SocketStream::native_handle() const noexcept {
+  return descriptor_ == nullptr ? -1 : descriptor_->fd();
+}
+bool SocketStream::is_open() const noexcept { return native_handle() >= 0; }
+
+// ---- listening
+
+Listener::Listener() noexcept = default;
+Listener::Listener(std::unique_ptr<Descriptor> descriptor) noexcept
+    : descriptor_(std::move(descriptor)) {}
+Listener::Listener(Listener&&) noexcept = default;
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+
+Address Listener::local_address(std::error_code& error) const {
+  return local_address_of(descriptor_.get(), error);
+}
+Address Listener::local_address() const {
+  std::error_code error;
+  Address address = local_address(error);
+  if (error) fail(error, "address of a listener");
+  return address;
+}
+void Listener::close() noexcept {
+  if (descriptor_ != nullptr) descriptor_->close();
+}
+void Listener::set_deadline(Stream::TimePoint time) noexcept {
+  if (descriptor_ == nullptr) return;
+  detail::DeadlineNs ns =
+      time == Stream::TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
+  descriptor_->set_deadline(descriptor_->reader(), ns);
+}
+int Listener::native_handle() const noexcept {
+  return descriptor_ == nullptr ? -1 : descriptor_->fd();
+}
+bool Listener::is_open() const noexcept { return native_handle() >= 0; }
+
+namespace {
+
+// What went wrong with one peer before it was accepted. The next may be well.
+bool is_of_the_peer(int error) {
+  switch (error) {
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+    case EPERM:  // a firewall
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Listener::Accepted Listener::accept_result(const Context* context, std::error_code& error) {
+  error.clear();
+  if (descriptor_ == nullptr) {
+    error = code_of(EBADF);
+    return {};
+  }
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  auto* peer = reinterpret_cast<sockaddr*>(&storage);
+  ContextLimit limit(context);
+  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "accept", limit.get());
+  Outcome outcome = turn.perform([&](int listener) -> ssize_t {
+    for (;;) {
+      size = sizeof storage;
+      int accepted = accept4(listener, peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (accepted >= 0) return accepted;
+      if (!is_of_the_peer(errno)) return -errno;
+    }
+  });
+  if (outcome.error != 0) {
+    error = code_of(outcome.error);
+    return {};
+  }
+  auto accepted =
+      std::make_unique<Descriptor>(static_cast<int>(outcome.count), descriptor_->kind());
+  bool is_ip = peer->sa_family == AF_INET || peer->sa_family == AF_INET6;
+  return {std::move(accepted), is_ip ? Address::from(peer, size) : Address()};
+}
+
+void Listener::fail_to_accept(std::error_code error) const {
+  std::error_code ignored;
+  std::string where = local_address(ignored).to_string();
+  fail(error, where.empty() ? "accept" : "accept at " + where);
+}
+
+}  // namespace magpie::net

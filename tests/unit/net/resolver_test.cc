@@ -1,0 +1,245 @@
+// resolver_test.cc: looking up names takes no longer than the caller wants to wait, whatever getaddrinfo does.
+//
+// This program's getaddrinfo holds on to names that end in ".slow.test" until the test opens its gate.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "support/net_test.h"
+
+namespace {
+
+// Threads wait here, not goroutines.
+class Gate {
+ public:
+  void enter() {
+    std::unique_lock hold(lock_);
+    ++calls_;
+    most_ = std::max(most_, ++inside_);
+    opened_.wait(hold, [this] { return open_; });
+    --inside_;
+  }
+  void close() {
+    std::lock_guard hold(lock_);
+    open_ = false;
+    calls_ = most_ = 0;
+  }
+  void open() {
+    std::lock_guard hold(lock_);
+    open_ = true;
+    opened_.notify_all();
+  }
+  int calls() const {
+    std::lock_guard hold(lock_);
+    return calls_;
+  }
+  int inside() const {
+    std::lock_guard hold(lock_);
+    return inside_;
+  }
+  int most() const {
+    std::lock_guard hold(lock_);
+    return most_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::condition_variable opened_;
+  bool open_ = true;
+  int inside_ = 0, calls_ = 0, most_ = 0;
+};
+
+Gate gate;
+
+}  // namespace
+
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                           addrinfo** result) {
+  using Function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host != nullptr && std::string_view(host).ends_with(".slow.test")) {
+    gate.enter();
+    return real("127.0.0.1", service, hints, result);
+  }
+  return real(host, service, hints, result);
+}
+
+namespace magpie::net {
+namespace {
+
+using namespace std::chrono_literals;
+using support::error_of;
+
+// Closed while it lives; then those inside are let go.
+struct ClosedGate {
+  ClosedGate() { gate.close(); }
+  ~ClosedGate() { open(); }
+  void open() {
+    gate.open();
+    EXPECT_TRUE(support::eventually([] { return gate.inside() == 0; }));
+  }
+};
+
+RT_TEST(Resolve, EndsWhenItsTimeIsUp) {
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { resolve("a.slow.test", 10ms); }), std::errc::timed_out);
+  std::error_code error;
+  EXPECT_TRUE(resolve("a.slow.test", 10ms, error).empty());
+  EXPECT_EQ(error, std::errc::timed_out);
+}
+
+RT_TEST(Resolve, EndsWithItsContext) {
+  ClosedGate closed;
+  Context context = Context::background().with_cancel();
+  WaitGroup waiter;
+  waiter.go([&] {
+    EXPECT_EQ(error_of([&] { resolve("b.slow.test", context); }), std::errc::operation_canceled);
+    EXPECT_EQ(error_of([&] { TcpConn::connect("b.slow.test:80", context); }),
+              std::errc::operation_canceled);
+  });
+  ASSERT_TRUE(support::waiting(1));
+  context.cancel();
+  waiter.wait();
+  EXPECT_EQ(error_of([] { resolve("b.slow.test", Context::background().with_timeout(5ms)); }),
+            std::errc::timed_out);
+}
+
+RT_TEST(Resolve, CountsAgainstTheTimeOfConnect) {
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { TcpConn::connect("c.slow.test:80", 10ms); }), std::errc::timed_out);
+}
+
+RT_TEST(Resolve, ReturnsWhatTheSystemSaysLater) {
+  ClosedGate closed;
+  WaitGroup waiter;
+  waiter.go([] { EXPECT_EQ(resolve("d.slow.test", 1h).front().to_string(), "127.0.0.1:0"); });
+  ASSERT_TRUE(support::waiting(1));
+  closed.open();
+  waiter.wait();
+}
+
+RT_TEST(Resolve, UsesFewThreadsForManyNames) {
+  constexpr int kNames = 200, kMostThreads = 32;
+  ClosedGate closed;
+  WaitGroup all;
+  std::atomic<int> timed_out = 0, found = 0;
+  for (int i = 0; i < kNames; ++i) {
+    all.go([&, i] {
+      std::error_code error;
+      std::string name = std::to_string(i) + ".slow.test";
+      if (i % 2 == 0) {
+        resolve(name, 20ms, error);
+        if (error == std::errc::timed_out) ++timed_out;
+      } else {
+        if (!resolve(name, error).empty()) ++found;
+      }
+    });
+  }
+  ASSERT_TRUE(support::eventually([&] { return timed_out == kNames / 2; }));
+  EXPECT_EQ(gate.inside(), kMostThreads);
+  closed.open();
+  all.wait();
+  EXPECT_EQ(found, kNames / 2);
+  EXPECT_EQ(gate.most(), kMostThreads);
+  EXPECT_LT(gate.calls(), kNames);  // nobody asked for those that had given up in line
+}
+
+RT_TEST(Resolve, AsksOnceForANameThatManyWantAtATime) {
+  ClosedGate closed;
+  WaitGroup all;
+  std::atomic<int> found = 0;
+  for (int i = 0; i < 20; ++i) {
+    all.go([&] {
+      if (!resolve("e.slow.test").empty()) ++found;
+    });
+  }
+  ASSERT_TRUE(support::waiting(20));
+  closed.open();
+  all.wait();
+  EXPECT_EQ(found, 20);
+  EXPECT_EQ(gate.calls(), 1);
+}
+
+// The thread that looks it up goes on alone.
+TEST(Resolve, DoesNotKeepRunFromEnding) {
+  ClosedGate closed;
+  run([] {
+    go([] { resolve("f.slow.test"); });
+    EXPECT_TRUE(support::eventually([] { return gate.inside() == 1; }));
+  });
+  EXPECT_EQ(gate.inside(), 1);
+}
+
+TEST(Resolve, WorksOnPlainThreadsWithoutARuntime) {
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { resolve("g.slow.test", 10ms); }), std::errc::timed_out);
+  Context context = Context::background().with_cancel();
+  std::thread waiter([&] {
+    EXPECT_EQ(error_of([&] { resolve("g.slow.test", context); }), std::errc::operation_canceled);
+  });
+  context.cancel();
+  waiter.join();
+  closed.open();
+  EXPECT_FALSE(resolve("g.slow.test").empty());
+}
+
+// The threads that would answer are the parent's.
+TEST(Resolve, WorksInTheChildOfAForkForANameThatTheParentAsksFor) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not let the child make threads";
+#endif
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { resolve("h.slow.test", 1ms); }), std::errc::timed_out);
+  std::thread parent([] { EXPECT_FALSE(resolve("h.slow.test").empty()); });
+  EXPECT_TRUE(support::eventually([] { return gate.inside() == 1; }));
+  pid_t child = fork();
+  if (child == 0) {
+    new (&gate) Gate;  // open, and nobody inside
+    std::error_code error;
+    bool found = !resolve("h.slow.test", 60s, error).empty();
+    _exit(found ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  closed.open();
+  parent.join();
+}
+
+// ---- another resolver
+
+struct FixedResolver final : Resolver {
+  std::vector<Address> look_up(const std::string& host, detail::DeadlineNs, const Context*,
+                               std::error_code& error) override {
+    if (host == "fixed.test") return {Address::parse("127.0.0.1:0")};
+    error = std::make_error_code(std::errc::host_unreachable);
+    return {};
+  }
+};
+
+RT_TEST(Resolver, IsAskedForNamesAndNotForNumbers) {
+  set_resolver(std::make_shared<FixedResolver>());
+  EXPECT_EQ(resolve("fixed.test").front().to_string(), "127.0.0.1:0");
+  EXPECT_EQ(resolve("::1").front().to_string(), "[::1]:0");
+  EXPECT_EQ(error_of([] { TcpConn::connect("localhost:80"); }), std::errc::host_unreachable);
+  TcpListener listener = TcpListener::bind("fixed.test:0");
+  EXPECT_EQ(listener.local_address().host(), "127.0.0.1");
+  set_resolver(nullptr);
+  EXPECT_FALSE(resolve("localhost").empty());
+}
+
+}  // namespace
+}  // namespace magpie::net
