@@ -8,9 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/chan.h>
+#include <magpie/go.h>
 #include <magpie/mutex.h>
 #include <magpie/net/tcp.h>
 #include <magpie/net/tls.h>
+#include <magpie/select.h>
 
 #include "http/client_core.h"
 #include "http/text.h"
@@ -87,7 +90,7 @@ bool is_redirect(int status) {
 
 }  // namespace
 
-ClientCore::ClientCore(const ClientOptions& its_options, std::unique_ptr<Dialer> dialer)
+ClientCore::ClientCore(const ClientOptions& its_options, std::shared_ptr<Dialer> dialer)
     : options(its_options),
       timeout_ns(detail::whole_ns(its_options.timeout)),
       pool(std::make_shared<ClientPool>(its_options.max_idle_per_host, its_options.idle_timeout)),
@@ -95,9 +98,13 @@ ClientCore::ClientCore(const ClientOptions& its_options, std::unique_ptr<Dialer>
 
 std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> stream,
                                                 const Question& question, const Url& url,
-                                                std::string_view head, bool& heard) {
-  auto reply = std::make_unique<ClientReply>(std::move(stream), pool,
-                                             url.scheme + "://" + url.host_and_port());
+                                                const Limits& limits, std::string_view head,
+                                                bool& heard) {
+  stream->set_read_deadline_ns(limits.deadline);
+  stream->set_write_deadline_ns(limits.deadline);
+  auto reply = std::make_unique<ClientReply>(
+      std::move(stream), pool, url.scheme + "://" + url.host_and_port(), limits.context);
+  reply->method = question.method;
   reply->url = url.to_string();
   if (same_name(question.headers.get("Connection"), "close")) reply->may_keep = false;
   try {
@@ -116,42 +123,76 @@ std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> str
   return reply;
 }
 
-std::unique_ptr<ClientReply> ClientCore::ask(const Question& question, const Url& url,
-                                             detail::DeadlineNs deadline) {
-  const std::string head = head_of(question, url);
-  auto limit = [deadline](net::Stream& stream) {
-    stream.set_read_deadline_ns(deadline);
-    stream.set_write_deadline_ns(deadline);
-  };
-  bool heard = false;
-  if (auto kept = pool->take(url.scheme + "://" + url.host_and_port())) {
-    limit(*kept);
-    try {
-      return ask_on(std::move(kept), question, url, head, heard);
-    } catch (const std::system_error& error) {
-      // The server may have closed it just now. What it may do twice, and has not begun to answer, is asked again.
-      if (heard || question.source != nullptr || !may_be_repeated(question.method) ||
-          error.code() == std::errc::timed_out || error.code() == std::errc::operation_canceled)
-        throw;
-    }
-  }
-  auto stream =
-      dialer_->dial(url, std::min(deadline, detail::deadline_after(options.connect_timeout)));
-  limit(*stream);
-  return ask_on(std::move(stream), question, url, head, heard);
+ClientCore::Limits ClientCore::limits(std::optional<std::chrono::nanoseconds> timeout,
+                                      const Context& context) const {
+  const std::int64_t limit =
+      timeout ? detail::whole_ns(*timeout) : timeout_ns.load(std::memory_order_relaxed);
+  detail::DeadlineNs deadline =
+      limit == 0 ? detail::kNoDeadline : detail::deadline_after(std::chrono::nanoseconds(limit));
+  if (auto end = context.deadline()) deadline = std::min(deadline, detail::deadline_at(*end));
+  return {deadline, context};
 }
 
-ReplyStream ClientCore::open(const Question& question, std::string_view url_text) {
-  const std::int64_t limit = timeout_ns.load(std::memory_order_relaxed);
+// An attempt to connect cannot be called off. If somebody may lose patience it is made by a goroutine of its own, which closes
+// what comes too late.
+std::unique_ptr<net::Stream> ClientCore::dial(const Url& url, const Limits& limits) {
   const detail::DeadlineNs deadline =
-      limit == 0 ? detail::kNoDeadline : detail::deadline_after(std::chrono::nanoseconds(limit));
+      std::min(limits.deadline, detail::deadline_after(options.connect_timeout));
+  if (!limits.context.stop_token().stop_possible()) return dialer_->dial(url, deadline);
+  struct Dialed {
+    std::unique_ptr<net::Stream> stream;
+    std::exception_ptr error;
+  };
+  Chan<Dialed> finished(1);
+  go([dialer = dialer_, url, deadline, finished]() mutable {
+    Dialed dialed;
+    try {
+      dialed.stream = dialer->dial(url, deadline);
+    } catch (...) {
+      dialed.error = std::current_exception();
+    }
+    finished.send(std::move(dialed));
+  });
+  std::optional<Dialed> dialed;
+  select(on_recv(finished, [&](std::optional<Dialed> one) { dialed = std::move(one); }),
+         on_recv(limits.context.done(), [](bool) {}));
+  if (!dialed) throw std::system_error(limits.context.err(), "magpie: connect");
+  if (dialed->error != nullptr) std::rethrow_exception(dialed->error);
+  return std::move(dialed->stream);
+}
+
+std::unique_ptr<ClientReply> ClientCore::ask(const Question& question, const Url& url,
+                                             const Limits& limits) {
+  const std::string head = head_of(question, url);
+  try {
+    if (std::error_code over = limits.context.err())
+      throw std::system_error(over, "magpie: not begun");
+    bool heard = false;
+    if (auto kept = pool->take(url.scheme + "://" + url.host_and_port())) {
+      try {
+        return ask_on(std::move(kept), question, url, limits, head, heard);
+      } catch (const std::system_error& error) {
+        // The server may have closed it just now. What it may do twice, and has not begun to answer, is asked again.
+        if (heard || question.source != nullptr || !may_be_repeated(question.method) ||
+            error.code() == std::errc::timed_out || error.code() == std::errc::operation_canceled)
+          throw;
+      }
+    }
+    return ask_on(dial(url, limits), question, url, limits, head, heard);
+  } catch (...) {
+    rethrow_about(std::string(question.method) + " " + url.to_string(), limits.context);
+  }
+}
+
+ReplyStream ClientCore::open(const Question& question, std::string_view url_text,
+                             const Limits& limits) {
   Url url = Url::parse(url_text);
   Headers headers = question.headers;
   std::string method(question.method);
   std::string_view text = question.text;
   BodySource* source = question.source;
   for (int redirects = 0;; ++redirects) {
-    auto reply = ask({method, headers, text, source}, url, deadline);
+    auto reply = ask({method, headers, text, source}, url, limits);
     const std::string location = reply->headers().get("Location");
     if (!is_redirect(reply->status()) || location.empty() || options.max_redirects == 0)
       return ReplyStream(std::move(reply));
@@ -159,13 +200,16 @@ ReplyStream ClientCore::open(const Question& question, std::string_view url_text
     const bool becomes_get =
         (status == 303 && method != "HEAD") || (status <= 302 && method == "POST");
     if (source != nullptr && !becomes_get) return ReplyStream(std::move(reply));
-    if (redirects == options.max_redirects) throw ProtocolError("magpie: too many redirects");
-    reply->drain();
     Url to;
     try {
+      if (redirects == options.max_redirects) throw ProtocolError("magpie: too many redirects");
+      reply->drain();
       to = url.resolve(location);
     } catch (const std::invalid_argument& error) {
-      throw ProtocolError(std::string("magpie: a redirect to nowhere: ") + error.what());
+      throw ProtocolError("magpie: " + method + " " + reply->url +
+                          ": a redirect to nowhere: " + error.what());
+    } catch (...) {
+      reply->rethrow();
     }
     if (becomes_get) {
       method = "GET";
@@ -184,29 +228,41 @@ ReplyStream ClientCore::open(const Question& question, std::string_view url_text
   }
 }
 
-// ---- Client
-
-Client::Client(ClientOptions options)
-    : core_(std::make_shared<ClientCore>(options, std::make_unique<SocketDialer>(options.tls))) {}
-Client::~Client() { core_->pool->clear(); }
-
-ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
-                         std::string_view body) {
-  return core_->open({method, headers, body, nullptr}, url);
-}
-ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
-                         BodySource& body) {
-  return core_->open({method, headers, {}, &body}, url);
-}
-Reply Client::request(std::string_view method, std::string_view url, const Headers& headers,
-                      std::string_view body) {
-  ReplyStream stream = open(method, url, headers, body);
+Reply ClientCore::request(const Question& question, std::string_view url, const Limits& limits) {
+  ReplyStream stream = open(question, url, limits);
   Reply reply;
   reply.status = stream.status();
   reply.headers = stream.headers();
   reply.url = stream.url();
-  reply.body = stream.read_all(core_->options.max_body_bytes);
+  reply.body = stream.read_all(options.max_body_bytes);
   return reply;
+}
+
+// ---- Client
+
+Client::Client(ClientOptions options)
+    : core_(std::make_shared<ClientCore>(options, std::make_shared<SocketDialer>(options.tls))) {}
+Client::~Client() { core_->pool->clear(); }
+
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         std::string_view body) {
+  return core_->open({method, headers, body, nullptr}, url, core_->limits());
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         BodySource& body) {
+  return core_->open({method, headers, {}, &body}, url, core_->limits());
+}
+ReplyStream Client::open(const ClientRequest& request) {
+  return core_->open({request.method, request.headers, request.body, request.source}, request.url,
+                     core_->limits(request.timeout, request.context));
+}
+Reply Client::request(std::string_view method, std::string_view url, const Headers& headers,
+                      std::string_view body) {
+  return core_->request({method, headers, body, nullptr}, url, core_->limits());
+}
+Reply Client::request(const ClientRequest& request) {
+  return core_->request({request.method, request.headers, request.body, request.source},
+                        request.url, core_->limits(request.timeout, request.context));
 }
 Reply Client::get(std::string_view url, const Headers& headers) {
   return request("GET", url, headers);
@@ -230,8 +286,18 @@ int ReplyStream::status() const { return reply_->status(); }
 const Headers& ReplyStream::headers() const { return reply_->headers(); }
 const std::string& ReplyStream::url() const { return reply_->url; }
 std::size_t ReplyStream::read(std::span<std::byte> into) {
-  return reply_->read({reinterpret_cast<char*>(into.data()), into.size()});
+  try {
+    return reply_->read({reinterpret_cast<char*>(into.data()), into.size()});
+  } catch (...) {
+    reply_->rethrow();
+  }
 }
-std::string ReplyStream::read_all(std::uint64_t at_most) { return reply_->read_all(at_most); }
+std::string ReplyStream::read_all(std::uint64_t at_most) {
+  try {
+    return reply_->read_all(at_most);
+  } catch (...) {
+    reply_->rethrow();
+  }
+}
 
 }  // namespace magpie::http

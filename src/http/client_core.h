@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +26,7 @@ class Dialer {
 
 class ClientCore {
  public:
-  ClientCore(const ClientOptions& options, std::unique_ptr<Dialer> dialer);
+  ClientCore(const ClientOptions& options, std::shared_ptr<Dialer> dialer);
 
   // What is asked for. The body is a text, or a source that can be read once.
   struct Question {
@@ -33,19 +35,29 @@ class ClientCore {
     std::string_view text;
     BodySource* source;
   };
-  ReplyStream open(const Question& question, std::string_view url);
+  // Until when, and while what lives.
+  struct Limits {
+    detail::DeadlineNs deadline;
+    Context context;
+  };
+  // By default what the client allows each request.
+  Limits limits(std::optional<std::chrono::nanoseconds> timeout = {},
+                const Context& context = Context::background()) const;
+  ReplyStream open(const Question& question, std::string_view url, const Limits& limits);
+  Reply request(const Question& question, std::string_view url, const Limits& limits);
 
   const ClientOptions options;
   std::atomic<std::int64_t> timeout_ns;  // atomic, a hint: a setting
   const std::shared_ptr<ClientPool> pool;
 
  private:
-  std::unique_ptr<ClientReply> ask(const Question& question, const Url& url,
-                                   detail::DeadlineNs deadline);
+  std::unique_ptr<ClientReply> ask(const Question& question, const Url& url, const Limits& limits);
   std::unique_ptr<ClientReply> ask_on(std::unique_ptr<net::Stream> stream, const Question& question,
-                                      const Url& url, std::string_view head, bool& heard);
+                                      const Url& url, const Limits& limits, std::string_view head,
+                                      bool& heard);
+  std::unique_ptr<net::Stream> dial(const Url& url, const Limits& limits);
 
-  const std::unique_ptr<Dialer> dialer_;
+  const std::shared_ptr<Dialer> dialer_;
 };
 
 }  // namespace magpie::http

@@ -16,12 +16,13 @@ namespace magpie::http {
 namespace {
 
 // A server that has closed, or says something unasked, is not to be asked again.
-bool seems_alive(net::Stream& stream) {
+bool check_alive(net::Stream& stream) {
+  // TLS has words of its own, and may hold bytes that the socket does not show.
+  if (auto* tls = dynamic_cast<net::TlsConn*>(&stream)) return tls->check_idle();
   int socket = stream.native_handle();
   if (socket < 0) return true;
   char byte;
   ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n > 0) return dynamic_cast<net::TlsConn*>(&stream) != nullptr;  // TLS has words of its own
   return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
@@ -38,7 +39,7 @@ std::unique_ptr<net::Stream> ClientPool::take(const std::string& key) {
       found->second.pop_back();
       if (found->second.empty()) idle_.erase(found);
     }
-    if (seems_alive(*stream)) return stream;
+    if (check_alive(*stream)) return stream;
   }
 }
 

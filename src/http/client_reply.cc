@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <system_error>
+#include <typeinfo>
 #include <vector>
 
 namespace magpie::http {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::size_t kReplyRoom = 2048;
 constexpr std::size_t kUploadPart = 16 * 1024;
 constexpr std::size_t kDrainAtMost = 64 * 1024;
+constexpr int kMostInterim = 64;  // "100 Continue" and the like, before a reply
 
 auto bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -20,7 +22,35 @@ bool peer_closed(const std::system_error& error) {
   return error.code() == std::errc::broken_pipe || error.code() == std::errc::connection_reset;
 }
 
+// Without what is put around it again.
+std::string bare(std::string text, const std::string& ending = {}) {
+  constexpr std::string_view kBeginning = "magpie: ";
+  if (text.starts_with(kBeginning)) text.erase(0, kBeginning.size());
+  if (!ending.empty() && text.ends_with(ending)) text.resize(text.size() - ending.size());
+  return text;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 }  // namespace
+
+// ---- errors
+
+void rethrow_about(const std::string& about, const Context& context) {
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    if (typeid(error) != typeid(std::system_error)) throw;  // of somebody's BodySource
+    const std::error_code over = context.err();
+    std::string what = "magpie: " + about;
+    if (!over) what += ": " + bare(error.what(), ": " + error.code().message());
+    throw std::system_error(over ? over : error.code(), what);
+  } catch (const ProtocolError& error) {
+    throw ProtocolError("magpie: " + about + ": " + bare(error.what()));
+  }
+}
+
+void ClientReply::rethrow() const { rethrow_about(method + " " + url, context_); }
 
 // ---- the request
 
@@ -74,10 +104,15 @@ void ClientReply::send(std::string_view head, BodySource& body) {
 
 void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) {
   max_header_bytes_ = max_header_bytes;
-  for (;;) {
+  for (int interim = 0;; ++interim) {
+    if (interim > kMostInterim)
+      throw ProtocolError("magpie: the server announces a reply without end");
     parser_.begin(kind, {max_header_bytes, 1000});
     Parser::Progress progress;
-    while ((progress = parser_.parse_head(input_.bytes())) == Parser::Progress::need_more) {
+    for (;;) {
+      add_missing_space();
+      progress = parser_.parse_head(input_.bytes());
+      if (progress != Parser::Progress::need_more) break;
       std::size_t n = receive(input_.room(kReplyRoom));
       if (n == 0) {
         if (send_error_) std::rethrow_exception(send_error_);
@@ -115,6 +150,20 @@ void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) 
   if (body_ == Body::read) finish();
 }
 
+// Some servers leave out the reason, and the space before it, which the parser needs: "HTTP/1.1 200" and the line end.
+void ClientReply::add_missing_space() {
+  constexpr std::size_t kSpace = 12;
+  std::string_view text = input_.bytes();
+  if (text.size() < kSpace + 2 || text.substr(kSpace, 2) != "\r\n" ||
+      !text.starts_with("HTTP/1.") || text[8] != ' ' || !is_digit(text[9]) || !is_digit(text[10]) ||
+      !is_digit(text[11]))
+    return;
+  char* message = input_.room(1).data() - input_.size();
+  std::memmove(message + kSpace + 1, message + kSpace, input_.size() - kSpace);
+  message[kSpace] = ' ';
+  input_.filled(1);
+}
+
 std::size_t ClientReply::receive(std::span<char> into) {
   std::size_t n = stream_->read(std::as_writable_bytes(into));
   has_heard_ = has_heard_ || n > 0;
@@ -124,7 +173,8 @@ std::size_t ClientReply::receive(std::span<char> into) {
 // The connection goes back, if it can be used again.
 void ClientReply::finish() {
   body_ = Body::read;
-  if (keep_ && input_.size() == 0) {
+  closed_by_context_.reset();
+  if (keep_ && input_.size() == 0 && !context_.cancelled()) {
     stream_->set_deadline(net::Stream::TimePoint::max());
     pool_->give(key_, std::move(stream_));
   }

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
+#include <magpie/context.h>
 #include <magpie/http/client.h>
 #include <magpie/http/headers.h>
 #include <magpie/net/stream.h>
@@ -18,11 +20,30 @@
 
 namespace magpie::http {
 
+// While it lives, the end of the context closes the stream. Its end waits until nobody is in between.
+class ClosedByContext {
+ public:
+  ClosedByContext(const Context& context, net::Stream& stream)
+      : context_(context), callback_(context_.stop_token(), Close{&stream}) {}
+
+ private:
+  struct Close {
+    net::Stream* stream;
+    void operator()() const noexcept { stream->close(); }
+  };
+  Context context_;
+  std::stop_callback<Close> callback_;
+};
+
 class ClientReply {
  public:
   ClientReply(std::unique_ptr<net::Stream> stream, std::shared_ptr<ClientPool> pool,
-              std::string key)
-      : stream_(std::move(stream)), pool_(std::move(pool)), key_(std::move(key)) {}
+              std::string key, const Context& context)
+      : stream_(std::move(stream)),
+        pool_(std::move(pool)),
+        key_(std::move(key)),
+        context_(context),
+        closed_by_context_(std::in_place, context, *stream_) {}
 
   // Blocks until all is written. A server may answer before it has read everything and close: then what it said counts.
   void send(std::string_view head, std::string_view body);
@@ -39,6 +60,10 @@ class ClientReply {
   // Reads a short rest, so that the connection can be used again.
   void drain();
 
+  // To be called in a handler: throws the exception again, with what it is about; that of the context if it has ended.
+  [[noreturn]] void rethrow() const;
+
+  std::string method;
   std::string url;
   bool may_keep = true;  // the request did not say otherwise
 
@@ -46,6 +71,7 @@ class ClientReply {
   enum class Body : std::uint8_t { length, chunked, until_end, read };
 
   std::size_t receive(std::span<char> into);
+  void add_missing_space();
   std::size_t read_length(std::span<char> into);
   std::size_t read_chunks(std::span<char> into);
   void finish();
@@ -53,6 +79,8 @@ class ClientReply {
   std::unique_ptr<net::Stream> stream_;  // null once given back
   std::shared_ptr<ClientPool> pool_;
   std::string key_;
+  const Context context_;
+  std::optional<ClosedByContext> closed_by_context_;  // ends before the stream
   Input input_;
   Parser parser_;
   Headers headers_;
@@ -63,5 +91,8 @@ class ClientReply {
   std::uint64_t body_left_ = 0;
   std::size_t max_header_bytes_ = 0;
 };
+
+// The same for what happens before there is a reply. `about`: "GET http://…".
+[[noreturn]] void rethrow_about(const std::string& about, const Context& context);
 
 }  // namespace magpie::http

@@ -2,25 +2,21 @@
 
 #include <openssl/err.h>
 
+#include <cstdio>
 #include <stdexcept>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
+
 #include "tls/openssl_error.h"
+#include "tls/pem.h"
 #include "tls/session.h"
 
 namespace magpie::net {
 namespace {
 
-Context new_context(const SSL_METHOD* method) {
-  ERR_clear_error();
-  Context context(SSL_CTX_new(method));
-  if (context == nullptr) throw_openssl_error("SSL_CTX_new");
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  return context;
-}
+// Whoever learns the certificate's key later cannot read what was said.
+constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!eNULL";
 
 std::vector<unsigned char> on_the_wire(const std::vector<std::string>& protocols) {
   std::vector<unsigned char> wire;
@@ -33,17 +29,27 @@ std::vector<unsigned char> on_the_wire(const std::vector<std::string>& protocols
   return wire;
 }
 
-int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
-                    const unsigned char* offered, unsigned offered_size, void* argument) {
-  auto& ours = static_cast<TlsServerConfig::State*>(argument)->alpn;
-  unsigned char* found = nullptr;
-  int result = SSL_select_next_proto(&found, size, ours.data(), static_cast<unsigned>(ours.size()),
-                                     offered, offered_size);
-  *chosen = found;
-  return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}  // namespace
+
+OpensslContext new_context(const SSL_METHOD* method, TlsVersion least, const std::string& ciphers,
+                           const std::string& ciphersuites) {
+  ERR_clear_error();
+  OpensslContext made(SSL_CTX_new(method));
+  if (made == nullptr) throw_openssl_error("SSL_CTX_new");
+  SSL_CTX* context = made.get();
+  SSL_CTX_set_min_proto_version(context,
+                                least == TlsVersion::tls_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (SSL_CTX_set_cipher_list(context, ciphers.empty() ? kForwardSecret : ciphers.c_str()) != 1)
+    throw_openssl_error("the ciphers \"" + ciphers + "\"");
+  if (!ciphersuites.empty() && SSL_CTX_set_ciphersuites(context, ciphersuites.c_str()) != 1)
+    throw_openssl_error("the ciphersuites \"" + ciphersuites + "\"");
+  return made;
 }
 
-}  // namespace
+// ---- clients
 
 void SessionCache::put(const std::string& host, SavedSession session) {
   std::lock_guard hold(lock_);
@@ -61,14 +67,17 @@ SavedSession SessionCache::take(const std::string& host) {
 }
 
 TlsClientConfig::TlsClientConfig(const Options& options) : state_(std::make_shared<State>()) {
-  state_->context = new_context(TLS_client_method());
+  state_->context =
+      new_context(TLS_client_method(), options.min_version, options.ciphers, options.ciphersuites);
   SSL_CTX* context = state_->context.get();
   state_->verify = options.verify;
   SSL_CTX_set_verify(context, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  bool trusts = options.ca_file.empty()
-                    ? SSL_CTX_set_default_verify_paths(context) == 1
-                    : SSL_CTX_load_verify_file(context, options.ca_file.c_str()) == 1;
-  if (!trusts) throw_openssl_error("the certificates to trust, " + options.ca_file);
+  if (!options.ca_file.empty()) {
+    trust_file(context, options.ca_file);
+  } else if (SSL_CTX_set_default_verify_paths(context) != 1) {
+    throw_openssl_error("the certificates that the system trusts");
+  }
+  if (!options.identity.certificate_file.empty()) use_identity(context, options.identity);
   std::vector<unsigned char> alpn = on_the_wire(options.alpn);
   if (!alpn.empty() &&
       SSL_CTX_set_alpn_protos(context, alpn.data(), static_cast<unsigned>(alpn.size())) != 0)
@@ -77,20 +86,65 @@ TlsClientConfig::TlsClientConfig(const Options& options) : state_(std::make_shar
   SSL_CTX_sess_set_new_cb(context, keep_session);
 }
 
-TlsServerConfig::TlsServerConfig(const Options& options) : state_(std::make_shared<State>()) {
-  state_->context = new_context(TLS_server_method());
-  SSL_CTX* context = state_->context.get();
-  if (SSL_CTX_use_certificate_chain_file(context, options.certificate_file.c_str()) != 1)
-    throw_openssl_error("the certificate in " + options.certificate_file);
-  if (SSL_CTX_use_PrivateKey_file(context, options.key_file.c_str(), SSL_FILETYPE_PEM) != 1)
-    throw_openssl_error("the private key in " + options.key_file);
-  if (SSL_CTX_check_private_key(context) != 1)
-    throw_openssl_error("the key in " + options.key_file + " is not that of the certificate in " +
-                        options.certificate_file);
-  static constexpr unsigned char kOurs[] = "magpie";
-  SSL_CTX_set_session_id_context(context, kOurs, sizeof kOurs - 1);
-  state_->alpn = on_the_wire(options.alpn);
-  if (!state_->alpn.empty()) SSL_CTX_set_alpn_select_cb(context, choose_protocol, state_.get());
+// ---- servers
+
+TlsServerConfig::State::State(const Options& its_options)
+    : options(its_options),
+      alpn(on_the_wire(its_options.alpn)),
+      ticket_keys(detail::whole_ns(its_options.ticket_key_lifetime)),
+      next_look_ns_(detail::deadline_after(its_options.check_files_every)) {
+  if (options.client_auth != TlsClientAuth::none && options.client_ca_file.empty())
+    throw std::invalid_argument("magpie: client_auth needs a client_ca_file");
+  current_ = Identities::read(*this);
 }
+
+std::shared_ptr<const Identities> TlsServerConfig::State::identities() {
+  std::shared_ptr<const Identities> current;
+  {
+    std::lock_guard hold(lock_);
+    current = current_;
+    if (options.check_files_every.count() == 0 || detail::steady_now_ns() < next_look_ns_)
+      return current;
+    next_look_ns_ = detail::deadline_after(options.check_files_every);
+  }
+  read_if_changed(current);
+  std::lock_guard hold(lock_);
+  return current_;
+}
+
+// Files that are replaced one after the other do not fit for a moment: they are looked at again at the next look.
+void TlsServerConfig::State::read_if_changed(const std::shared_ptr<const Identities>& old) {
+  std::vector<FileStamp> now = stamps_of(options);
+  if (now == old->stamps()) return;
+  try {
+    adopt(Identities::read(*this));
+  } catch (const std::exception& error) {
+    {
+      std::lock_guard hold(lock_);
+      if (refused_ == now) return;
+      refused_ = now;
+    }
+    if (options.on_reload_error) {
+      options.on_reload_error(error);
+    } else {
+      std::fprintf(stderr, "magpie: changed certificates are not used: %s\n", error.what());
+    }
+  }
+}
+
+// A ticket vouches for its client. Who was vouched for may have changed too, so tickets from before count no more.
+void TlsServerConfig::State::adopt(std::shared_ptr<const Identities> fresh) {
+  if (options.client_auth != TlsClientAuth::none) ticket_keys.forget();
+  std::lock_guard hold(lock_);
+  current_ = std::move(fresh);
+  refused_.clear();
+}
+
+void TlsServerConfig::State::reload() { adopt(Identities::read(*this)); }
+
+TlsServerConfig::TlsServerConfig(const Options& options)
+    : state_(std::make_shared<State>(options)) {}
+
+void TlsServerConfig::reload() const { state_->reload(); }
 
 }  // namespace magpie::net

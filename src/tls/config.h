@@ -1,4 +1,4 @@
-// config.h: what OpenSSL keeps for many connections.
+// config.h: what is kept for many connections.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -9,14 +9,17 @@
 #include <string>
 #include <vector>
 
+#include <magpie/mutex.h>
 #include <magpie/net/tls.h>
+
+#include "tls/identities.h"
+#include "tls/ticket_keys.h"
 
 namespace magpie::net {
 
-struct FreeContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-using Context = std::unique_ptr<SSL_CTX, FreeContext>;
+// Throws std::system_error for ciphers that OpenSSL does not know.
+OpensslContext new_context(const SSL_METHOD* method, TlsVersion least, const std::string& ciphers,
+                           const std::string& ciphersuites);
 
 struct FreeSession {
   void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
@@ -38,14 +41,34 @@ class SessionCache {
 };
 
 struct TlsClientConfig::State {
-  Context context;
+  OpensslContext context;
   bool verify = true;
   SessionCache sessions;
 };
 
 struct TlsServerConfig::State {
-  Context context;
-  std::vector<unsigned char> alpn;  // as on the wire
+  explicit State(const Options& its_options);
+
+  // For a connection that begins now. Looks at the files if that is due.
+  std::shared_ptr<const Identities> identities();
+  // Throws std::system_error, and nothing has changed.
+  void reload();
+
+  // fixed after construction
+  const Options options;
+  const std::vector<unsigned char> alpn;  // as on the wire
+
+  TicketKeys ticket_keys;
+
+ private:
+  void read_if_changed(const std::shared_ptr<const Identities>& old);
+  void adopt(std::shared_ptr<const Identities> fresh);
+
+  Mutex lock_;
+  // guarded by lock_
+  std::shared_ptr<const Identities> current_;
+  std::int64_t next_look_ns_;
+  std::vector<FileStamp> refused_;  // files that made no sense, and were told of
 };
 
 }  // namespace magpie::net

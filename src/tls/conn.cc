@@ -3,10 +3,11 @@
 
 #include <openssl/ssl.h>
 
+#include <new>
 #include <utility>
 
 #include "net/host_port.h"
-#include "tls/config.h"
+#include "tls/peer.h"
 #include "tls/session.h"
 
 namespace magpie::net {
@@ -50,12 +51,19 @@ void TlsConn::close() noexcept {
   if (session_ != nullptr) session_->close();
 }
 void TlsConn::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  session_->conn().set_read_deadline_ns(deadline);
+  session_->set_deadline(Session::Side::reader, deadline);
 }
 void TlsConn::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  session_->conn().set_write_deadline_ns(deadline);
+  session_->set_deadline(Session::Side::writer, deadline);
 }
 void TlsConn::wait_readable() { session_->wait_readable(); }
+bool TlsConn::check_idle() noexcept {
+  try {
+    return session_->check_idle();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 std::string TlsConn::alpn() const {
   const unsigned char* protocol = nullptr;
@@ -64,7 +72,17 @@ std::string TlsConn::alpn() const {
   return std::string(reinterpret_cast<const char*>(protocol), size);
 }
 std::string TlsConn::version() const { return SSL_get_version(session_->ssl()); }
+std::string TlsConn::cipher() const { return SSL_get_cipher_name(session_->ssl()); }
 bool TlsConn::was_resumed() const { return SSL_session_reused(session_->ssl()) == 1; }
+std::string TlsConn::server_name() const {
+  const char* name = SSL_get_servername(session_->ssl(), TLSEXT_NAMETYPE_host_name);
+  return name == nullptr ? "" : name;
+}
+std::optional<TlsCertificate> TlsConn::peer_certificate() const {
+  X509* certificate = SSL_get0_peer_certificate(session_->ssl());
+  if (certificate == nullptr) return std::nullopt;
+  return describe(certificate);
+}
 
 Address TlsConn::local_address() const { return session_->conn().local_address(); }
 Address TlsConn::remote_address() const { return session_->conn().remote_address(); }

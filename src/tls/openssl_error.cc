@@ -25,23 +25,20 @@ const std::error_category& tls_errors() {
   return category;
 }
 
-OpensslError OpensslError::take() {
+// The first in the list is the cause; the others say which functions it went through.
+OpensslError OpensslError::take() noexcept {
   OpensslError error;
   while (unsigned long next = ERR_get_error()) {
     if (error.code == 0) error.code = static_cast<int>(next & 0x7fffffff);
-    char text[256];
-    ERR_error_string_n(next, text, sizeof text);
-    if (!error.text.empty()) error.text += "; ";
-    error.text += text;
   }
   return error;
 }
 
 void OpensslError::raise(const std::string& what) const {
-  throw std::system_error(code, tls_errors(),
-                          "magpie: " + what + (text.empty() ? "" : " (" + text + ")"));
+  if (code == 0) throw std::system_error(std::make_error_code(std::errc::protocol_error), what);
+  throw std::system_error(code, tls_errors(), what);
 }
 
-void throw_openssl_error(const std::string& what) { OpensslError::take().raise(what); }
+void throw_openssl_error(const std::string& what) { OpensslError::take().raise("magpie: " + what); }
 
 }  // namespace magpie::net

@@ -6,15 +6,15 @@
 
 namespace magpie::net {
 
-// Takes everything off the calling thread's list. Throws std::system_error of tls_errors().
+// Takes everything off the calling thread's list. Throws std::system_error of tls_errors(): "magpie: what: reason".
 [[noreturn]] void throw_openssl_error(const std::string& what);
 
 // The same, taken off and thrown later.
 struct OpensslError {
   int code = 0;  // 0: none
-  std::string text;
 
-  static OpensslError take();
+  static OpensslError take() noexcept;
+  // Throws std::system_error: "what: reason".
   [[noreturn]] void raise(const std::string& what) const;
 };
 

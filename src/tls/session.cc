@@ -6,21 +6,34 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
-#include <stdexcept>
+#include <new>
 #include <system_error>
 #include <utility>
 
 #include "tls/config.h"
+#include "tls/records.h"
 
 namespace magpie::net {
 namespace {
 
-constexpr std::size_t kRecord = 16 * 1024;  // the most that TLS puts in one
+// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few tickets; nobody has a
+// reason to change keys again before anything was said under them.
+constexpr int kMostWords = 32;
+// The most that reading may leave to be written, to a peer that does not read.
+constexpr std::size_t kMostUnsent = 64 * 1024;
 
 bool is_number(const std::string& host) {
   unsigned char any[sizeof(in6_addr)];
   return inet_pton(AF_INET, host.c_str(), any) == 1 || inet_pton(AF_INET6, host.c_str(), any) == 1;
+}
+
+// A negative result is an error number. Not inlined, as all that looks at errno: a compiler may keep its address over a call
+// into the runtime, after which the thread may be another.
+[[gnu::noinline]] ssize_t receive_at_once(int fd, std::span<std::byte> into) {
+  ssize_t count = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);
+  return count < 0 ? -errno : count;
 }
 
 }  // namespace
@@ -31,24 +44,27 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
 }
 
 void TlsConn::Session::remember(SSL_SESSION* session) {
-  client_->sessions.put(host_, SavedSession(session));
+  client_->sessions.put(peer_, SavedSession(session));
 }
 
 TlsConn::Session::Session(TcpConn conn, const std::string& host,
                           std::shared_ptr<TlsClientConfig::State> config)
     : Session(std::move(conn)) {
   client_ = std::move(config);
-  host_ = host + ':' + std::to_string(conn_.remote_address().port());
+  peer_ = host + ':' + std::to_string(conn_.remote_address().port());
+  verifies_ = client_->verify;
   create(client_->context.get());
   SSL_set_connect_state(ssl_.get());
   name_peer(host);
-  if (SavedSession saved = client_->sessions.take(host_)) SSL_set_session(ssl_.get(), saved.get());
+  if (SavedSession saved = client_->sessions.take(peer_)) SSL_set_session(ssl_.get(), saved.get());
 }
 
 TlsConn::Session::Session(TcpConn conn, std::shared_ptr<TlsServerConfig::State> config)
     : Session(std::move(conn)) {
   server_ = std::move(config);
-  create(server_->context.get());
+  identities_ = server_->identities();
+  verifies_ = server_->options.client_auth != TlsClientAuth::none;
+  create(identities_->first());
   SSL_set_accept_state(ssl_.get());
 }
 
@@ -65,18 +81,31 @@ void TlsConn::Session::create(SSL_CTX* context) {
   }
   SSL_set_bio(ssl_.get(), input_, output_);
   SSL_set_app_data(ssl_.get(), this);
+  SSL_set_msg_callback(ssl_.get(), note_message);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
+// Only the certificate's alternative names count, as browsers have it: a common name may be anything.
 void TlsConn::Session::name_peer(const std::string& host) {
   bool named;
   if (is_number(host)) {
     named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1;
   } else {
+    SSL_set_hostflags(ssl_.get(),
+                      X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     named = SSL_set1_host(ssl_.get(), host.c_str()) == 1 &&
             SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1;
   }
   if (!named) throw_openssl_error("the name " + host);
 }
+
+// OpenSSL calls it for each message, inside call(), so with the lock.
+void TlsConn::Session::note_message(int is_written, int, int type, const void*, std::size_t, SSL*,
+                                    void* session) {
+  if (is_written == 0 && type == SSL3_RT_HANDSHAKE) ++static_cast<Session*>(session)->words_;
+}
+
+// ---- one call of OpenSSL's
 
 template <class Call>
 TlsConn::Session::Outcome TlsConn::Session::call(Call f, OpensslError& error) {
@@ -96,31 +125,44 @@ TlsConn::Session::Outcome TlsConn::Session::call(Call f, OpensslError& error) {
   }
 }
 
+bool TlsConn::Session::is_talking_idly_locked() const {
+  return words_ > kMostWords || static_cast<std::size_t>(BIO_pending(output_)) > kMostUnsent;
+}
+
+// ---- errors
+
+std::string TlsConn::Session::about(const char* what) const {
+  std::string peer = peer_.empty() ? conn_.remote_address().to_string() : peer_;
+  return "magpie: " + std::string(what) + (peer.empty() ? "" : " (" + peer + ")");
+}
+
 void TlsConn::Session::fail(const OpensslError& error, const char* what) {
-  try {
-    flush_in_turn();  // the alert that tells the peer
-  } catch (const std::system_error&) {
-  }
-  std::string text = what;
+  offer_output_in_turn();  // the alert that tells the peer
+  std::string text = about(what);
   long verdict = SSL_get_verify_result(ssl_.get());
-  if (client_ != nullptr && client_->verify && verdict != X509_V_OK) {
-    text += std::string(": the certificate of ") + host_ + ": " +
-            X509_verify_cert_error_string(verdict);
-  }
+  if (verifies_ && verdict != X509_V_OK)
+    text += std::string(": the certificate: ") + X509_verify_cert_error_string(verdict);
   error.raise(text);
 }
 
 // Our own farewell may make the peer end the stream before close() has closed it: to those who wait that is close().
-void TlsConn::Session::refuse_if_closed() const {
+void TlsConn::Session::refuse_if_closed(const char* what) const {
   if (closed_.load())
-    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
-                            "magpie: TLS read");
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
 }
 
-void TlsConn::Session::cut_off() {
-  refuse_if_closed();
+void TlsConn::Session::cut_off(const char* what) {
+  refuse_if_closed(what);
   throw std::system_error(std::make_error_code(std::errc::connection_aborted),
-                          "magpie: TLS: the stream was cut off");
+                          about(what) + ": the stream was cut off");
+}
+
+// ---- bytes from and to the network
+
+void TlsConn::Session::feed(std::span<const std::byte> bytes) {
+  std::lock_guard hold(lock_);
+  int size = static_cast<int>(bytes.size());
+  if (BIO_write(input_, bytes.data(), size) != size) throw std::bad_alloc();
 }
 
 // The buffer is there only while there is something to read: an idle connection needs none.
@@ -129,32 +171,76 @@ bool TlsConn::Session::receive() {
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(kRecord);
   std::size_t count = conn_.read({buffer.get(), kRecord});
   if (count == 0) return false;
-  std::lock_guard hold(lock_);
-  if (BIO_write(input_, buffer.get(), static_cast<int>(count)) != static_cast<int>(count))
-    throw std::bad_alloc();
+  feed({buffer.get(), count});
   return true;
 }
 
+// With the turn to write: records must leave in their order.
 std::string TlsConn::Session::take_output() {
+  std::string bytes = std::exchange(unsent_, {});
   std::lock_guard hold(lock_);
-  std::string bytes(static_cast<std::size_t>(BIO_pending(output_)), '\0');
-  if (!bytes.empty()) BIO_read(output_, bytes.data(), static_cast<int>(bytes.size()));
+  auto more = static_cast<std::size_t>(BIO_pending(output_));
+  if (more == 0) return bytes;
+  bytes.resize(bytes.size() + more);
+  BIO_read(output_, bytes.data() + bytes.size() - more, static_cast<int>(more));
   return bytes;
 }
 
-// With the turn to write: records must leave in their order.
 void TlsConn::Session::flush() {
-  if (std::string bytes = take_output(); !bytes.empty()) conn_.write(bytes);
+  if (cut_)
+    throw std::system_error(std::make_error_code(std::errc::broken_pipe),
+                            about("TLS write") + ": an earlier write has failed");
+  std::string bytes = take_output();
+  if (bytes.empty()) return;
+  cut_ = true;  // unless all of it is written
+  conn_.write(bytes);
+  cut_ = false;
 }
 
-void TlsConn::Session::flush_in_turn() {
+void TlsConn::Session::offer_output() noexcept {
+  if (cut_ || unsent_.size() > kMostUnsent)
+    return;  // more stays in the buffer, and is counted there
+  try {
+    unsent_ = take_output();
+  } catch (const std::bad_alloc&) {
+    cut_ = true;
+    return;
+  }
+  if (unsent_.empty()) return;
+  std::lock_guard hold(number_lock_);
+  ssize_t taken =
+      ::send(conn_.native_handle(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (taken > 0) unsent_.erase(0, static_cast<std::size_t>(taken));
+}
+
+// If somebody else has the turn: it, or the next writer, takes these bytes along.
+void TlsConn::Session::offer_output_in_turn() noexcept {
   {
     std::lock_guard hold(lock_);
     if (BIO_pending(output_) == 0) return;
   }
-  std::lock_guard turn(write_turn_);
-  flush();
+  if (!write_turn_.try_lock()) return;
+  offer_output();
+  write_turn_.unlock();
 }
+
+// ---- deadlines
+
+void TlsConn::Session::set_deadline(Side side, detail::DeadlineNs deadline) noexcept {
+  std::lock_guard hold(deadline_lock_);
+  (side == Side::reader ? read_deadline_ : write_deadline_) = deadline;
+  apply_deadlines_locked();
+}
+
+// handshake() sets agreed_ and calls this: whoever moves a deadline before that is corrected by it.
+void TlsConn::Session::apply_deadlines_locked() noexcept {
+  detail::DeadlineNs read = read_deadline_, write = write_deadline_;
+  if (!agreed_.load(std::memory_order_acquire)) read = write = std::min(read, write);
+  conn_.set_read_deadline_ns(read);
+  conn_.set_write_deadline_ns(write);
+}
+
+// ---- what the user asks for
 
 void TlsConn::Session::handshake() {
   if (agreed_.load(std::memory_order_acquire)) return;
@@ -163,11 +249,20 @@ void TlsConn::Session::handshake() {
   while (!agreed_.load(std::memory_order_acquire)) {
     Outcome outcome = call([](SSL* ssl) { return SSL_do_handshake(ssl); }, error);
     if (outcome == Outcome::failed) fail(error, "TLS handshake");
-    flush_in_turn();
+    {
+      std::lock_guard write_turn(write_turn_);
+      flush();
+    }
     if (outcome == Outcome::done) {
+      {
+        std::lock_guard hold(lock_);
+        words_ = 0;
+      }
+      std::lock_guard hold(deadline_lock_);
       agreed_.store(true, std::memory_order_release);
+      apply_deadlines_locked();
     } else if (!receive()) {
-      cut_off();
+      cut_off("TLS handshake");
     }
   }
 }
@@ -179,16 +274,60 @@ std::size_t TlsConn::Session::read(std::span<std::byte> into) {
   OpensslError error;
   for (;;) {
     std::size_t count = 0;
-    Outcome outcome =
-        call([&](SSL* ssl) { return SSL_read_ex(ssl, into.data(), into.size(), &count); }, error);
+    bool talks_idly = false;
+    Outcome outcome = call(
+        [&](SSL* ssl) {
+          int result = SSL_read_ex(ssl, into.data(), into.size(), &count);
+          talks_idly = is_talking_idly_locked();
+          if (count != 0) words_ = 0;
+          return result;
+        },
+        error);
+    if (talks_idly)
+      throw std::system_error(std::make_error_code(std::errc::protocol_error),
+                              about("TLS read") + ": the peer sends new keys without end");
     if (outcome == Outcome::done) return count;
     if (outcome == Outcome::ended) {
-      refuse_if_closed();
+      refuse_if_closed("TLS read");
       return 0;
     }
     if (outcome == Outcome::failed) fail(error, "TLS read");
-    flush_in_turn();  // the peer may have asked for new keys
-    if (!receive()) cut_off();
+    offer_output_in_turn();  // the peer may have asked for new keys
+    if (!receive()) cut_off("TLS read");
+  }
+}
+
+bool TlsConn::Session::check_idle() {
+  if (!agreed_.load(std::memory_order_acquire)) return false;
+  std::unique_lock turn(read_turn_, std::try_to_lock);
+  if (!turn) return false;
+  OpensslError error;
+  for (;;) {
+    char byte;
+    std::size_t count = 0;
+    bool talks_idly = false;
+    Outcome outcome = call(
+        [&](SSL* ssl) {
+          int result = SSL_peek_ex(ssl, &byte, 1, &count);
+          talks_idly = is_talking_idly_locked();
+          return result;
+        },
+        error);
+    if (outcome != Outcome::wants_bytes || talks_idly) return false;
+    offer_output_in_turn();
+    std::byte some[2048];
+    ssize_t received;
+    {
+      std::lock_guard hold(number_lock_);
+      received = receive_at_once(conn_.native_handle(), some);
+    }
+    if (received == -EINTR) continue;
+    if (received == -EAGAIN) {
+      std::lock_guard hold(lock_);  // half a record may be the beginning of anything
+      return BIO_pending(input_) == 0 && SSL_has_pending(ssl_.get()) == 0;
+    }
+    if (received <= 0) return false;
+    feed({some, static_cast<std::size_t>(received)});
   }
 }
 
@@ -202,48 +341,6 @@ void TlsConn::Session::wait_readable() {
   conn_.wait_readable();
 }
 
-namespace {
-
-// Hands out a record's worth of bytes at a time; small parts are put together.
-class Records {
- public:
-  explicit Records(std::span<const std::span<const std::byte>> parts) : parts_(parts) {}
-
-  // Empty: there are no more.
-  std::span<const std::byte> next() {
-    while (!parts_.empty() && parts_[0].size() == done_) {
-      parts_ = parts_.subspan(1);
-      done_ = 0;
-    }
-    if (parts_.empty()) return {};
-    std::span<const std::byte> first = parts_[0].subspan(done_);
-    if (parts_.size() == 1 || first.size() >= kRecord) {
-      std::span<const std::byte> record = first.first(std::min(first.size(), kRecord));
-      done_ += record.size();
-      return record;
-    }
-    gathered_.clear();
-    while (!parts_.empty() && gathered_.size() < kRecord) {
-      std::span<const std::byte> part = parts_[0].subspan(done_);
-      std::size_t count = std::min(part.size(), kRecord - gathered_.size());
-      gathered_.insert(gathered_.end(), part.begin(),
-                       part.begin() + static_cast<std::ptrdiff_t>(count));
-      done_ += count;
-      if (done_ < parts_[0].size()) break;
-      parts_ = parts_.subspan(1);
-      done_ = 0;
-    }
-    return gathered_;
-  }
-
- private:
-  std::span<const std::span<const std::byte>> parts_;
-  std::size_t done_ = 0;  // of the first part
-  std::vector<std::byte> gathered_;
-};
-
-}  // namespace
-
 void TlsConn::Session::write_parts(std::span<const std::span<const std::byte>> parts) {
   handshake();
   std::lock_guard turn(write_turn_);
@@ -254,7 +351,7 @@ void TlsConn::Session::write_parts(std::span<const std::span<const std::byte>> p
       std::size_t count = 0;
       Outcome outcome = call(
           [&](SSL* ssl) { return SSL_write_ex(ssl, left.data(), left.size(), &count); }, error);
-      if (outcome != Outcome::done) error.raise("TLS write");
+      if (outcome != Outcome::done) error.raise(about("TLS write"));
       left = left.subspan(count);
     }
     flush();
@@ -267,7 +364,7 @@ void TlsConn::Session::shutdown_write() {
   OpensslError error;
   // 0: our farewell is under way, the peer's has not come; that is no error.
   Outcome outcome = call([](SSL* ssl) { return SSL_shutdown(ssl) < 0 ? -1 : 1; }, error);
-  if (outcome == Outcome::failed) error.raise("TLS shutdown");
+  if (outcome == Outcome::failed) error.raise(about("TLS shutdown"));
   flush();
   conn_.shutdown_write();
 }
@@ -276,15 +373,12 @@ void TlsConn::Session::shutdown_write() {
 void TlsConn::Session::close() noexcept {
   if (closed_.exchange(true)) return;
   if (agreed_.load(std::memory_order_acquire) && write_turn_.try_lock()) {
-    try {
-      OpensslError ignored;
-      (void)call([](SSL* ssl) { return SSL_shutdown(ssl) < 0 ? -1 : 1; }, ignored);
-      std::string bytes = take_output();
-      (void)!send(conn_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    } catch (const std::bad_alloc&) {
-    }
+    OpensslError ignored;
+    (void)call([](SSL* ssl) { return SSL_shutdown(ssl) < 0 ? -1 : 1; }, ignored);
+    offer_output();
     write_turn_.unlock();
   }
+  std::lock_guard hold(number_lock_);
   conn_.close();
 }
 

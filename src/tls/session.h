@@ -4,6 +4,10 @@
 // So none of its calls blocks, and no goroutine moves to another thread inside one. Calls on the SSL object take
 // turns by a lock that is not held while anybody waits for the network; reading and writing have turns of their own, so
 // one goroutine may read while another writes.
+//
+// Reading makes TLS write (answers to new keys, alerts). A read only offers such bytes to the system: what it does not take
+// at once goes out with the next write. So a peer that does not read cannot hold up a read past its deadline. A handshake
+// has to wait for both directions; until it is done the earlier of the two deadlines counts for both.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -18,6 +22,8 @@
 #include "tls/openssl_error.h"
 
 namespace magpie::net {
+
+class Identities;  // identities.h
 
 // OpenSSL's callback: a client's session that can be taken up again.
 int keep_session(SSL* ssl, SSL_SESSION* session);
@@ -36,9 +42,15 @@ class TlsConn::Session {
   void wait_readable();
   void shutdown_write();
   void close() noexcept;
+  bool check_idle();
 
-  TcpConn& conn() { return conn_; }
+  enum class Side { reader, writer };
+  void set_deadline(Side side, detail::DeadlineNs deadline) noexcept;
+
+  const TcpConn& conn() const { return conn_; }
   const SSL* ssl() const { return ssl_.get(); }
+  const Identities* identities() const { return identities_.get(); }
+  const std::shared_ptr<TlsServerConfig::State>& server() const { return server_; }
   void remember(SSL_SESSION* session);
 
  private:
@@ -50,30 +62,56 @@ class TlsConn::Session {
   explicit Session(TcpConn conn) : conn_(std::move(conn)) {}
   void create(SSL_CTX* context);
   void name_peer(const std::string& host);
+  static void note_message(int is_written, int version, int type, const void* bytes,
+                           std::size_t size, SSL* ssl, void* session);
 
   // One call of OpenSSL's on the object, under the lock. `error` tells what failed.
   template <class Call>
   Outcome call(Call f, OpensslError& error);
   // Blocks for bytes of the network. False: the stream has ended.
   bool receive();
-  // Sends what OpenSSL wants to send.
+  void feed(std::span<const std::byte> bytes);
+  // With the turn to write: blocks until all that OpenSSL wants to send is sent.
   void flush();
-  void flush_in_turn();
+  // Sends what the system takes at once.
+  void offer_output() noexcept;
+  void offer_output_in_turn() noexcept;
   std::string take_output();
+  // The peer says things that only TLS itself understands, and too many of them.
+  bool is_talking_idly_locked() const;
+  void apply_deadlines_locked() noexcept;
   [[noreturn]] void fail(const OpensslError& error, const char* what);
-  [[noreturn]] void cut_off();
-  void refuse_if_closed() const;
+  [[noreturn]] void cut_off(const char* what);
+  void refuse_if_closed(const char* what) const;
+  std::string about(const char* what) const;
 
   TcpConn conn_;
   std::shared_ptr<TlsClientConfig::State> client_;  // null: a server
   std::shared_ptr<TlsServerConfig::State> server_;  // null: a client
-  std::string host_;                                // the client's peer
+  std::shared_ptr<const Identities> identities_;    // a server's
+  std::string peer_;                                // "host:port"
+  bool verifies_ = false;
   std::unique_ptr<SSL, FreeSsl> ssl_;
   BIO* input_ = nullptr;   // the SSL object's
   BIO* output_ = nullptr;  //
 
   Mutex read_turn_, write_turn_, handshake_turn_;
-  Mutex lock_;                       // guards ssl_ and its two buffers
+  // guarded by write_turn_
+  std::string unsent_;  // records, from their first byte that the system has not taken
+  bool cut_ = false;    // a write has failed, maybe within a record
+
+  Mutex lock_;     // guards ssl_, its two buffers and:
+  int words_ = 0;  // messages of TLS itself since the handshake, or the last byte for the reader
+
+  // Held over calls on the descriptor's number that do not go through conn_, and by close(): the number is not given back
+  // under them.
+  Mutex number_lock_;
+
+  Mutex deadline_lock_;
+  // guarded by deadline_lock_: what was asked for
+  detail::DeadlineNs read_deadline_ = detail::kNoDeadline;
+  detail::DeadlineNs write_deadline_ = detail::kNoDeadline;
+
   std::atomic<bool> agreed_{false};  // atomic, published: the handshake is done
   // atomic, published: before the farewell, so whoever reads the peer's answer to it sees it
   std::atomic<bool> closed_{false};

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include <magpie/context.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/http/error.h>
 #include <magpie/http/headers.h>
@@ -80,6 +81,23 @@ class BodySource {
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 };
 
+// A request in all its parts:
+//
+//   client.request({.method = "PUT", .url = url, .body = json, .timeout = 2s, .context = req.context()});
+struct ClientRequest {
+  std::string method = "GET";
+  std::string url = {};
+  Headers headers = {};
+  std::string body = {};
+  BodySource* source =
+      nullptr;  // instead of `body`; read once, so redirects that need it again are not followed
+  // For all of it, redirects and body included. None: the client's; 0: without end.
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  // When it ends the request fails at once, with what its err() says, and the connection is closed; also while the body of
+  // a ReplyStream is read.
+  Context context = Context::background();
+};
+
 class Client {
  public:
   explicit Client(ClientOptions options = {});
@@ -88,17 +106,19 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // Each of these blocks until the reply is there. Throws std::invalid_argument for a URL or header that makes no sense,
-  // std::system_error if the connection fails or time is up (errc::timed_out), ProtocolError. A status is never
-  // an error. Redirects are followed. A request is repeated once if the kept connection it was sent on turned out to be
+  // std::system_error if the connection fails or time is up (errc::timed_out), ProtocolError; their texts name the URL. A
+  // status is never an error. Redirects are followed. A request is repeated once if the kept connection it was sent on turned out to be
   // closed and it may be repeated (GET, HEAD, OPTIONS, PUT, DELETE, TRACE).
   Reply get(std::string_view url, const Headers& headers = {});
   Reply post(std::string_view url, std::string_view body, const Headers& headers = {});
   Reply request(std::string_view method, std::string_view url, const Headers& headers = {},
                 std::string_view body = {});
+  Reply request(const ClientRequest& request);
 
   // The same, with the reply's body left to be read.
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers = {},
                    std::string_view body = {});
+  ReplyStream open(const ClientRequest& request);
   // With a body from somewhere; redirects that would need it again are not followed.
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
                    BodySource& body);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,16 +19,30 @@ namespace magpie::net {
 
 const std::error_category& tls_errors();
 
+enum class TlsVersion { tls_1_2, tls_1_3 };
+
+// A certificate and its key.
+struct TlsIdentity {
+  std::string certificate_file = {};  // PEM, its own first, then those up to a root
+  std::string key_file = {};          // PEM
+};
+
 // What clients trust and say. Share one among connections: it keeps their sessions, so that the next to the same host begins
 // faster. Copies share.
 class TlsClientConfig {
  public:
   struct Options {
-    bool verify = true;             // the peer's certificate, and that it is for that name
-    std::string ca_file;            // who is trusted; empty: whom the system trusts
-    std::vector<std::string> alpn;  // protocols, the best first; empty: none is proposed
+    bool verify = true;                  // the peer's certificate, and that it is for that name
+    std::string ca_file = {};            // who is trusted; empty: whom the system trusts
+    std::vector<std::string> alpn = {};  // protocols, the best first; empty: none is proposed
+    // Ours, for servers that ask for one; empty: none.
+    TlsIdentity identity = {};
+    TlsVersion min_version = TlsVersion::tls_1_2;
+    // As OpenSSL writes them. Empty: of TLS 1.2 those with forward secrecy, of TLS 1.3 OpenSSL's.
+    std::string ciphers = {};       // TLS 1.2
+    std::string ciphersuites = {};  // TLS 1.3
   };
-  // Throws std::system_error, for instance for a file that cannot be read.
+  // Throws std::system_error, for instance for a file that cannot be read (errc::no_such_file_or_directory, ...).
   explicit TlsClientConfig(const Options& options);
   TlsClientConfig() : TlsClientConfig(Options()) {}
 
@@ -37,22 +53,59 @@ class TlsClientConfig {
   std::shared_ptr<State> state_;
 };
 
-// A server's certificate. Copies share.
+// Whether a server wants its clients' certificates.
+enum class TlsClientAuth {
+  none,
+  request,  // one that is sent has to be good; a client may send none
+  require
+};
+
+// A server's certificates, and how it speaks. Copies share.
 class TlsServerConfig {
  public:
   struct Options {
-    std::string certificate_file;   // PEM, its own first, then those up to a root
-    std::string key_file;           // PEM
-    std::vector<std::string> alpn;  // protocols, the best first; empty: no choice is made
+    std::string certificate_file = {};   // PEM, its own first, then those up to a root
+    std::string key_file = {};           // PEM
+    std::vector<std::string> alpn = {};  // protocols, the best first; empty: no choice is made
+    // More of them. A client gets the one for the name it asks for (SNI), also by a wildcard, and the one above if there is
+    // none.
+    std::vector<TlsIdentity> more_identities = {};
+    TlsClientAuth client_auth = TlsClientAuth::none;
+    std::string client_ca_file = {};  // who vouches for clients; needed unless client_auth is none
+    TlsVersion min_version = TlsVersion::tls_1_2;
+    // As OpenSSL writes them. Empty: of TLS 1.2 those with forward secrecy, of TLS 1.3 OpenSSL's.
+    std::string ciphers = {};       // TLS 1.2
+    std::string ciphersuites = {};  // TLS 1.3
+    // The key that seals tickets (sessions that clients keep) is replaced after this time, and forgotten after twice of it.
+    std::chrono::milliseconds ticket_key_lifetime = std::chrono::hours(6);
+    // New connections look whether the files have changed, at most so often, and read them again. 0: never.
+    std::chrono::milliseconds check_files_every = std::chrono::seconds(1);
+    // Told, once per change, of changed files that make no sense: the old certificates stay. By default it is said on stderr.
+    std::function<void(const std::exception&)> on_reload_error = {};
   };
-  // Throws std::system_error if a file cannot be read or the key does not fit.
+  // Throws std::system_error if a file cannot be read or the key does not fit, std::invalid_argument for options that do
+  // not go together.
   explicit TlsServerConfig(const Options& options);
+
+  // Reads the files again, for connections that begin from now on. Throws as the constructor: then nothing has changed.
+  void reload() const;
 
   struct State;
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:
   std::shared_ptr<State> state_;
+};
+
+// What a peer's certificate says.
+struct TlsCertificate {
+  std::string subject;      // "CN=Ada,O=Example", as RFC 2253 writes it
+  std::string issuer;       // the same
+  std::string common_name;  // of the subject; empty: none. Not for checking whose it is
+  std::vector<std::string> dns_names, ip_addresses, emails, uris;  // the subject's other names
+  std::string serial;                                              // hexadecimal
+  std::string sha256;  // of the whole certificate, hexadecimal
+  std::chrono::system_clock::time_point not_before, not_after;
 };
 
 // Moves; the destructor closes it.
@@ -71,11 +124,14 @@ class TlsConn : public Stream {
   TlsConn& operator=(TlsConn&&) noexcept;
   ~TlsConn() override;
 
-  // Blocks until both sides agree; nothing if they did. Throws std::system_error.
+  // Blocks until both sides agree; nothing if they did. It reads and writes, so the deadline of either side ends it. Throws
+  // std::system_error.
   void handshake();
 
-  // A stream that ends without TLS's own farewell was cut off: an error, not an end.
+  // A stream that ends without TLS's own farewell was cut off: an error, not an end. After the handshake a read never waits
+  // until something is written. A peer that only ever changes its keys is refused: errc::protocol_error.
   std::size_t read(std::span<std::byte> into) override;
+  // After an error nothing more can be written: half a record may be on its way.
   void write_parts(std::span<const std::span<const std::byte>> parts) override;
   using Stream::write;
   void shutdown_write() override;
@@ -87,10 +143,18 @@ class TlsConn : public Stream {
   Address remote_address() const override;
   int native_handle() const noexcept override;
 
+  // Takes in what the peer has sent, and does not block. True: nothing but words of TLS itself (tickets, new keys), and the
+  // stream goes on. False: there are bytes to read, somebody reads, or it has ended or failed: not to be asked again.
+  bool check_idle() noexcept;
+
   // After the handshake.
-  std::string alpn() const;     // the protocol both agreed on; empty: none
-  std::string version() const;  // "TLSv1.3"
-  bool was_resumed() const;     // with the session of an earlier connection
+  std::string alpn() const;         // the protocol both agreed on; empty: none
+  std::string version() const;      // "TLSv1.3"
+  std::string cipher() const;       // "TLS_AES_256_GCM_SHA384"
+  bool was_resumed() const;         // with the session of an earlier connection
+  std::string server_name() const;  // what the client asked for; empty: nothing
+  // None: it has sent none. A client's that was not verified says nothing about who it is.
+  std::optional<TlsCertificate> peer_certificate() const;
 
   Address local_address() const;
 

@@ -3,7 +3,9 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <system_error>
 
@@ -100,6 +102,115 @@ RT_TEST(HttpsServer, ASilentPeerIsCutOff) {
   EXPECT_EQ(silent.read({&byte, 1}), 0u);
   server.shutdown();
   serving.wait();
+}
+
+// ---- servers that say what nobody asked for
+
+constexpr const char* kGood = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+constexpr const char* kEvil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL";
+
+// Answers each connection's first request by a function. Tells by a channel that it has done so.
+class EvilServer {
+ public:
+  explicit EvilServer(std::function<void(net::TlsConn&)> answer) : answer_(std::move(answer)) {
+    accepting_.go([this] {
+      try {
+        for (;;) talking_.go([this, conn = listener_.accept()]() mutable { talk(conn); });
+      } catch (const std::system_error&) {
+      }
+    });
+  }
+  ~EvilServer() {
+    listener_.close();
+    accepting_.wait();
+    talking_.wait();
+  }
+  std::string url() const {
+    return "https://localhost:" + std::to_string(listener_.local_address().port()) + "/";
+  }
+  Chan<void> done{100};
+  std::atomic<int> connections{0};
+
+ private:
+  void talk(net::TlsConn& conn) {
+    ++connections;
+    try {
+      std::string head;
+      char some[1000];
+      while (head.find("\r\n\r\n") == std::string::npos) {
+        std::size_t n = conn.read(std::as_writable_bytes(std::span(some)));
+        if (n == 0) return;
+        head.append(some, n);
+      }
+      answer_(conn);
+      done.send();
+      while (conn.read(std::as_writable_bytes(std::span(some))) > 0) {
+      }
+    } catch (const std::system_error&) {
+    }
+  }
+
+  std::function<void(net::TlsConn&)> answer_;
+  net::TlsListener listener_ = net::TlsListener::bind("127.0.0.1:0", certificate().server());
+  WaitGroup accepting_, talking_;
+};
+
+RT_TEST(HttpsClient, AnUnaskedReplyIsNotTheAnswerToTheNextRequest) {
+  EvilServer server([](net::TlsConn& conn) {
+    conn.write(kGood);
+    conn.write(kEvil);  // in a record of its own
+  });
+  Client client(ClientOptions{.tls = certificate().client()});
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(client.get(server.url()).body, "good");
+    server.done.recv();
+    EXPECT_EQ(server.connections, i);
+  }
+}
+
+// A POST is not repeated, so it must not be sent to somebody who has gone.
+RT_TEST(HttpsClient, NothingIsSentToAServerThatHasSaidFarewell) {
+  EvilServer server([](net::TlsConn& conn) {
+    conn.write(kGood);
+    conn.shutdown_write();
+  });
+  Client client(ClientOptions{.tls = certificate().client()});
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(client.post(server.url(), "").body, "good");
+    server.done.recv();
+  }
+}
+
+RT_TEST(HttpsClient, ANewConnectionTakesUpTheSessionOfAnEarlierOne) {
+  std::atomic<int> resumed{0};
+  EvilServer server([&](net::TlsConn& conn) {
+    if (conn.was_resumed()) ++resumed;
+    conn.write(kGood);
+  });
+  Client client(ClientOptions{.tls = certificate().client()});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.get(server.url(), {{"Connection", "close"}}).body, "good");
+    server.done.recv();
+    EXPECT_EQ(resumed, i);
+  }
+}
+
+RT_TEST(HttpsClient, AContextEndsARequestOverTls) {
+  EvilServer server([](net::TlsConn&) {});
+  Client client(ClientOptions{.tls = certificate().client()});
+  Context context = Context::background().with_cancel();
+  WaitGroup canceller;
+  canceller.go([&] {
+    server.done.recv();
+    context.cancel();
+  });
+  try {
+    client.request({.url = server.url(), .context = context});
+    ADD_FAILURE();
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::operation_canceled) << error.what();
+  }
+  canceller.wait();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "echo_server.h"
 #include "support/certificate.h"
 #include "support/net_test.h"
 #include "support/openssl_tsan.h"
@@ -22,47 +23,10 @@ using net::TlsListener;
 using net::TlsServerConfig;
 using support::certificate;
 using support::Certificate;
+using support::EchoServer;
 using support::error_of;
 using support::read_all;
 using support::read_text;
-
-// A server that sends everything back, for as long as this lives.
-class EchoServer {
- public:
-  explicit EchoServer(TlsServerConfig config = certificate().server())
-      : listener_(TlsListener::bind("127.0.0.1:0", config)),
-        port(std::to_string(listener_.local_address().port())) {
-    accepting_.go([this] {
-      (void)error_of([this] {
-        for (;;) serving_.go([conn = listener_.accept()]() mutable { echo(conn); });
-      });
-    });
-  }
-  ~EchoServer() {
-    listener_.close();
-    accepting_.wait();
-    serving_.wait();
-  }
-  EchoServer(const EchoServer&) = delete;
-  EchoServer& operator=(const EchoServer&) = delete;
-
-  std::string address() const { return "localhost:" + port; }
-
- private:
-  static void echo(TlsConn& conn) {
-    (void)error_of([&] {
-      std::byte buffer[5000];
-      while (std::size_t count = conn.read(buffer)) conn.write(std::span(buffer, count));
-      conn.shutdown_write();
-    });
-  }
-
-  TlsListener listener_;
-  WaitGroup accepting_, serving_;
-
- public:
-  const std::string port;
-};
 
 RT_TEST(Tls, BytesGoBothWays) {
   EchoServer server;
@@ -231,33 +195,6 @@ RT_TEST(Tls, CloseWakesThoseWhoWait) {
     conn.close();
     reader.wait();
   }
-}
-
-TEST(TlsConfig, SaysWhichFileIsWrong) {
-  auto message_of = [](auto make) -> std::string {
-    try {
-      make();
-    } catch (const std::system_error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_NE(message_of([] {
-              TlsServerConfig(
-                  {.certificate_file = "/no/such.crt", .key_file = "/no/such.key", .alpn = {}});
-            }).find("/no/such.crt"),
-            std::string::npos);
-  Certificate another;
-  EXPECT_NE(
-      message_of([&] {
-        TlsServerConfig(
-            {.certificate_file = certificate().certificate, .key_file = another.key, .alpn = {}});
-      }).find(another.key),
-      std::string::npos);
-  EXPECT_NE(message_of([] {
-              TlsClientConfig({.verify = true, .ca_file = "/no/such.ca", .alpn = {}});
-            }).find("/no/such.ca"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// left.h: what a fuzzed program holds: goroutines and sockets. It must not grow.
+#pragma once
+
+#include <magpie/magpie.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace magpie::fuzz {
+
+[[noreturn]] inline void fail(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::abort();
+}
+
+struct Left {
+  std::size_t goroutines = num_goroutines();
+  std::size_t sockets = count_sockets();
+
+  bool operator==(const Left&) const = default;
+  std::string text() const {
+    return std::to_string(goroutines) + " goroutines, " + std::to_string(sockets) + " sockets";
+  }
+
+  // libFuzzer opens files, and pipes to a program that knows the names of functions.
+  static std::size_t count_sockets() {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code closed;
+      std::string what = std::filesystem::read_symlink(entry.path(), closed).string();
+      if (what.starts_with("socket:")) ++count;
+    }
+    return count;
+  }
+};
+
+// Waits until there is no more left than before.
+inline void expect_left(const Left& before) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (Left now; !(now == before); now = Left()) {
+    if (std::chrono::steady_clock::now() > limit)
+      fail("there were " + before.text() + "; there are " + now.text());
+    yield();
+  }
+}
+
+}  // namespace magpie::fuzz
