@@ -97,7 +97,6 @@ class WaitGroup {
 
   // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
   // is not zero.
-  [[nodiscard]] bool wait_unless_dropped();
   enum class Waited { zero, dropped, context_over };
   [[nodiscard]] Waited wait_unless_dropped(sched::CancelSource* source);
   bool counts_dropped() const;

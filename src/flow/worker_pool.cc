@@ -24,7 +24,7 @@ WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
 
 WorkerPool::~WorkerPool() {
   close();
-  (void)workers_.wait_unless_dropped();
+  (void)workers_.wait_unless_dropped(nullptr);
 }
 
 void WorkerPool::work() {

@@ -1,21 +1,16 @@
 #include "http/acceptor.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
-
-#include "io/descriptor.h"
-#include "net/socket.h"
 
 namespace magpie::http {
 
@@ -23,22 +18,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A peer that vanished without a word is found out after a minute: 15 s of silence, then a question every 15 s. Accepted
-// sockets have what their listener has.
-void keep_alive(int listener) {
-  constexpr int kOn = 1, kIdle = 15, kInterval = 15, kProbes = 4;
-  (void)::setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
-  (void)::setsockopt(listener, IPPROTO_TCP, TCP_KEEPIDLE, &kIdle, sizeof kIdle);
-  (void)::setsockopt(listener, IPPROTO_TCP, TCP_KEEPINTVL, &kInterval, sizeof kInterval);
-  (void)::setsockopt(listener, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
-}
-
 template <class Listener>
 class SocketAcceptor : public Acceptor {
  public:
-  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {
-    if (listener_.local_address().family() != AF_UNIX) keep_alive(listener_.native_handle());
-  }
+  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {}
   std::unique_ptr<net::Stream> accept() override {
     return std::make_unique<decltype(listener_.accept())>(listener_.accept());
   }
@@ -78,41 +61,17 @@ class TlsAcceptor final : public SocketAcceptor<net::TcpListener> {
   const net::TlsServerConfig tls_;
 };
 
-// A socket that somebody else has opened.
-class GivenConn final : public net::SocketStream {
- public:
-  explicit GivenConn(std::unique_ptr<io::Descriptor> descriptor)
-      : SocketStream(std::move(descriptor)) {}
-};
-
-class GivenListener final : public net::Listener {
- public:
-  explicit GivenListener(std::unique_ptr<io::Descriptor> descriptor)
-      : Listener(std::move(descriptor)) {
-    listen();
-    sends_at_once_ = local_address().family() != AF_UNIX;
-  }
-  GivenConn accept() {
-    std::unique_ptr<io::Descriptor> accepted = accept_descriptor();
-    if (sends_at_once_) net::set_option(*accepted, IPPROTO_TCP, TCP_NODELAY, 1);
-    return GivenConn(std::move(accepted));
-  }
-
- private:
-  bool sends_at_once_;
-};
-
-io::Descriptor::Kind kind_of(int descriptor) {
+struct Given {
   int type = 0, family = 0;
-  socklen_t size = sizeof type;
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
-    net::throw_errno("listen on a descriptor");
-  size = sizeof family;
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0)
-    net::throw_errno("listen on a descriptor");
-  if (type != SOCK_STREAM)
-    throw std::invalid_argument("magpie: Server::listen_fd(): not a socket for connections");
-  return family == AF_UNIX ? io::Descriptor::Kind::packets : io::Descriptor::Kind::stream;
+};
+[[gnu::noinline]] Given look_at(int descriptor) {
+  Given given;
+  socklen_t size = sizeof given.type;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &given.type, &size) == 0 &&
+      ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &given.family, &size) == 0)
+    return given;
+  int error = errno;
+  throw std::system_error(error, std::generic_category(), "magpie: listen on a descriptor");
 }
 
 // A socket file that nobody listens on: what a program that was killed has left.
@@ -142,13 +101,12 @@ std::unique_ptr<Acceptor> make_acceptor(net::UnixListener listener) {
 }
 
 std::unique_ptr<Acceptor> make_acceptor(int descriptor) {
-  const io::Descriptor::Kind kind = kind_of(descriptor);
-  const int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags < 0 || ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 ||
-      ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
-    net::throw_errno("listen on a descriptor");
-  return std::make_unique<SocketAcceptor<GivenListener>>(
-      GivenListener(std::make_unique<io::Descriptor>(descriptor, kind)));
+  const Given given = look_at(descriptor);
+  if (given.type != SOCK_STREAM)
+    throw std::invalid_argument("magpie: Server::listen_fd(): not a socket for connections");
+  (void)::listen(descriptor, SOMAXCONN);  // it may do so already; adopt() says what is wrong
+  if (given.family == AF_UNIX) return make_acceptor(net::UnixListener::adopt(descriptor));
+  return make_acceptor(net::TcpListener::adopt(descriptor));
 }
 
 net::UnixListener bind_unix(std::string_view path) {

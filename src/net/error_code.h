@@ -8,7 +8,7 @@
 
 namespace magpie::net {
 
-// f(), or a value-initialised result with the error. EndOfStream is errc::no_message_available.
+// f(), or a value-initialised result with the error. EndOfStream is StreamErrc::end_of_stream.
 template <class F>
 auto with_error_code(std::error_code& error, F f) -> decltype(f()) {
   error.clear();
@@ -17,7 +17,7 @@ auto with_error_code(std::error_code& error, F f) -> decltype(f()) {
   } catch (const std::system_error& thrown) {
     error = thrown.code();
   } catch (const EndOfStream&) {
-    error = std::make_error_code(std::errc::no_message_available);
+    error = StreamErrc::end_of_stream;
   }
   return decltype(f())();
 }

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "io/descriptor.h"
-#include "net/error_code.h"
+#include "net/errors.h"
 #include "net/socket.h"
 #include "net/write_quietly.h"
 
@@ -18,71 +18,98 @@ namespace magpie::net {
 
 using io::Descriptor;
 
-namespace {
-
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-
-[[noreturn]] void fail_with(std::errc error, const char* what) {
-  throw std::system_error(std::make_error_code(error), std::string("magpie: ") + what);
-}
-
-}  // namespace
 
 PipeStream::PipeStream() noexcept = default;
 PipeStream::PipeStream(PipeStream&&) noexcept = default;
 PipeStream& PipeStream::operator=(PipeStream&&) noexcept = default;
 PipeStream::~PipeStream() = default;
 
-[[gnu::noinline]] PipeStream PipeStream::adopt(int fd) {
+namespace {
+
+// An error number.
+[[gnu::noinline]] int prepare_to_adopt(int fd) {
   int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) throw_errno("adopt a descriptor");
+  if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return errno;
   // Does epoll know this kind?
   int probe = epoll_create1(EPOLL_CLOEXEC);
-  if (probe < 0) throw_errno("adopt a descriptor");
+  if (probe < 0) return errno;
   epoll_event nothing{};
   int error = epoll_ctl(probe, EPOLL_CTL_ADD, fd, &nothing) == 0 ? 0 : errno;
   ::close(probe);
-  if (error != 0)
-    throw std::system_error(error, std::generic_category(), "magpie: adopt a descriptor");
-  if ((flags & O_NONBLOCK) == 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    throw_errno("adopt a descriptor");
+  if (error != 0) return error;
+  bool blocks = (flags & O_NONBLOCK) == 0;
+  return blocks && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
+}
+
+}  // namespace
+
+PipeStream PipeStream::adopt(int fd, std::error_code& error) {
+  error = code_of(prepare_to_adopt(fd));
   PipeStream stream;
-  stream.descriptor_ = std::make_unique<Descriptor>(fd, Descriptor::Kind::packets);
+  if (!error) stream.descriptor_ = std::make_unique<Descriptor>(fd, Descriptor::Kind::packets);
+  return stream;
+}
+PipeStream PipeStream::adopt(int fd) {
+  std::error_code error;
+  PipeStream stream = adopt(fd, error);
+  if (error) fail(error, adopting(fd));
   return stream;
 }
 
-Descriptor& PipeStream::descriptor(const char* what) const {
-  if (descriptor_ == nullptr) fail_with(std::errc::bad_file_descriptor, what);
-  return *descriptor_;
-}
-
-std::size_t PipeStream::read(std::span<std::byte> into) {
-  Descriptor& mine = descriptor("read");
-  if (into.empty()) return 0;
-  Descriptor::Turn turn(mine, mine.reader(), "read");
-  return turn.perform([into](int fd) -> ssize_t {
+Stream::Result PipeStream::read_result(std::span<std::byte> into, const Context* context) {
+  if (descriptor_ == nullptr) return {0, code_of(EBADF)};
+  if (into.empty()) return {};
+  ContextLimit limit(context);
+  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "read", limit.get());
+  io::Outcome outcome = turn.perform([into](int fd) -> ssize_t {
     ssize_t count = ::read(fd, into.data(), into.size());
     return count < 0 ? -errno : count;
   });
+  return {outcome.count, code_of(outcome.error)};
+}
+std::size_t PipeStream::read(std::span<std::byte> into) {
+  Result result = read_result(into, nullptr);
+  if (result.error) fail(result.error, "read from a pipe");
+  return result.bytes;
 }
 
-void PipeStream::write_parts(std::span<const std::span<const std::byte>> parts) {
-  Descriptor& mine = descriptor("write");
+Stream::Result PipeStream::write_result(Parts parts, const Context* context) {
+  if (descriptor_ == nullptr) return {0, code_of(EBADF)};
+  ContextLimit limit(context);
   UnwrittenParts left(parts);
-  Descriptor::Turn turn(mine, mine.writer(), "write");
-  while (!left.empty()) left.drop(turn.perform([&](int fd) { return left.write_some(fd, kAll); }));
+  Descriptor::Turn turn(*descriptor_, descriptor_->writer(), "write", limit.get());
+  Result all;
+  while (!left.empty() && !all.error) {
+    io::Outcome some = turn.perform([&](int fd) { return left.write_some(fd, kAll); });
+    left.drop(some.count);
+    all = {all.bytes + some.count, code_of(some.error)};
+  }
+  return all;
+}
+void PipeStream::write_parts(Parts parts) {
+  if (Result result = write_result(parts, nullptr); result.error)
+    fail(result.error, "write to a pipe");
 }
 
-void PipeStream::wait_readable() {
-  Descriptor& mine = descriptor("wait_readable");
-  Descriptor::Turn turn(mine, mine.reader(), "wait_readable");
-  turn.perform([](int fd) -> ssize_t {
+std::error_code PipeStream::wait_readable_result(const Context* context) {
+  if (descriptor_ == nullptr) return code_of(EBADF);
+  ContextLimit limit(context);
+  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "wait_readable", limit.get());
+  io::Outcome outcome = turn.perform([](int fd) -> ssize_t {
     pollfd wanted{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&wanted, 1, 0) == 0 ? -EAGAIN : 0;  // read() reports what is wrong
   });
+  return code_of(outcome.error);
+}
+void PipeStream::wait_readable() {
+  if (std::error_code error = wait_readable_result(nullptr)) fail(error, "wait for a pipe");
 }
 
-void PipeStream::shutdown_write() { descriptor("shutdown_write").close(); }
+void PipeStream::shutdown_write() {
+  if (descriptor_ == nullptr) fail(code_of(EBADF), "shutdown_write of a pipe");
+  descriptor_->close();
+}
 void PipeStream::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();
 }
@@ -96,32 +123,30 @@ int PipeStream::native_handle() const noexcept {
   return descriptor_ == nullptr ? -1 : descriptor_->fd();
 }
 
-[[gnu::noinline]] Pipe pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw_errno("pipe");
-  Pipe made;
-  try {
-    made.reader = PipeStream::adopt(ends[0]);
-    made.writer = PipeStream::adopt(ends[1]);
-  } catch (...) {
-    if (made.reader.native_handle() < 0) ::close(ends[0]);
-    ::close(ends[1]);
-    throw;
-  }
-  return made;
+namespace {
+
+[[gnu::noinline]] std::error_code open_pipe(int (&ends)[2]) {
+  return pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? std::error_code() : code_of(errno);
 }
 
-PipeStream PipeStream::adopt(int fd, std::error_code& error) {
-  return with_error_code(error, [&] { return adopt(fd); });
-}
-std::size_t PipeStream::read(std::span<std::byte> into, std::error_code& error) {
-  return with_error_code(error, [&] { return read(into); });
-}
-void PipeStream::write(std::span<const std::byte> bytes, std::error_code& error) {
-  with_error_code(error, [&] { write(bytes); });
-}
+}  // namespace
+
 Pipe pipe(std::error_code& error) {
-  return with_error_code(error, [] { return pipe(); });
+  int ends[2];
+  Pipe made;
+  if ((error = open_pipe(ends))) return made;
+  made.reader = PipeStream::adopt(ends[0], error);
+  if (!error) made.writer = PipeStream::adopt(ends[1], error);
+  if (!error) return made;
+  if (made.reader.native_handle() < 0) ::close(ends[0]);
+  ::close(ends[1]);
+  return {};
+}
+Pipe pipe() {
+  std::error_code error;
+  Pipe made = pipe(error);
+  if (error) fail(error, "make a pipe");
+  return made;
 }
 
 }  // namespace magpie::net

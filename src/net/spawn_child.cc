@@ -16,7 +16,7 @@
 
 #include <magpie/blocking.h>
 
-#include "net/socket.h"
+#include "net/errors.h"
 
 namespace magpie::net {
 namespace {
@@ -42,7 +42,7 @@ class OwnFd {
 // Above the three, so that putting one in its place does not overwrite another.
 [[gnu::noinline]] OwnFd out_of_the_way(int fd) {
   OwnFd moved(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-  if (moved.get() < 0) throw_errno("spawn: a descriptor for the child");
+  if (moved.get() < 0) fail(code_of_errno(), "spawn: a descriptor for the child");
   return moved;
 }
 
@@ -58,7 +58,7 @@ struct Ends {
 };
 [[gnu::noinline]] Ends make_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("spawn: a pipe for the child");
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(code_of_errno(), "spawn: a pipe for the child");
   return {OwnFd(ends[0]), OwnFd(ends[1])};
 }
 

@@ -13,7 +13,7 @@
 #include <magpie/blocking.h>
 
 #include "io/descriptor.h"
-#include "net/socket.h"
+#include "net/errors.h"
 #include "net/write_quietly.h"
 
 namespace magpie::net {
@@ -43,28 +43,51 @@ class SharedStream final : public Stream {
         piece_(is_always_ready(descriptor_.fd()) ? kPieceOfFile : kPieceOfPipe) {}
 
   std::size_t read(std::span<std::byte> into) override {
-    if (into.empty()) return 0;
-    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "read");
-    return turn.perform([&](int fd) -> ssize_t {
+    Result result = read_result(into, nullptr);
+    if (result.error) fail(result.error, "read from a standard stream");
+    return result.bytes;
+  }
+  Result read_result(std::span<std::byte> into, const Context* context) override {
+    if (into.empty()) return {};
+    ContextLimit limit(context);
+    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "read", limit.get());
+    io::Outcome outcome = turn.perform([&](int fd) -> ssize_t {
       if (!would_not_block(fd, POLLIN)) return -EAGAIN;
       return blocking([&] { return read_once(fd, into); });
     });
+    return {outcome.count, code_of(outcome.error)};
   }
 
-  void write_parts(std::span<const std::span<const std::byte>> parts) override {
+  void write_parts(Parts parts) override {
+    if (Result result = write_result(parts, nullptr); result.error)
+      fail(result.error, "write to a standard stream");
+  }
+  Result write_result(Parts parts, const Context* context) override {
+    ContextLimit limit(context);
     UnwrittenParts left(parts);
-    Descriptor::Turn turn(descriptor_, descriptor_.writer(), "write");
-    while (!left.empty()) {
-      left.drop(turn.perform([&](int fd) -> ssize_t {
+    Descriptor::Turn turn(descriptor_, descriptor_.writer(), "write", limit.get());
+    Result all;
+    while (!left.empty() && !all.error) {
+      io::Outcome some = turn.perform([&](int fd) -> ssize_t {
         if (!would_not_block(fd, POLLOUT)) return -EAGAIN;
         return blocking([&] { return left.write_some(fd, piece_); });
-      }));
+      });
+      left.drop(some.count);
+      all = {all.bytes + some.count, code_of(some.error)};
     }
+    return all;
   }
 
   void wait_readable() override {
-    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable");
-    turn.perform([](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
+    if (std::error_code error = wait_readable_result(nullptr))
+      fail(error, "wait for a standard stream");
+  }
+  std::error_code wait_readable_result(const Context* context) override {
+    ContextLimit limit(context);
+    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable", limit.get());
+    io::Outcome outcome = turn.perform(
+        [](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
+    return code_of(outcome.error);
   }
 
   void shutdown_write() override { descriptor_.close(); }
@@ -80,7 +103,7 @@ class SharedStream final : public Stream {
  private:
   [[gnu::noinline]] static int duplicate(int original) {
     int fd = fcntl(original, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0) throw_errno("use a standard stream");
+    if (fd < 0) fail(code_of(errno), "use standard stream " + std::to_string(original));
     return fd;
   }
   static bool is_always_ready(int fd) {

@@ -154,69 +154,46 @@ struct WaitGroup::Insides {
     return listed;
   }
 
-  static Waited wait_with(WaitGroup& group, sched::CancelSource& source,
-                          void (*look_again)(void* sleeper)) {
+  // A null source: without a context.
+  static Waited wait(WaitGroup& group, IfDropped if_dropped, sched::CancelSource* source) {
     sched::Entry entry;
-    GroupSleeper self(group);
+    GroupSleeper self(group, if_dropped);
     sched::ToldOfRunEnd told(self.waiter);
+    // A thread may have come too late to be told.
+    if (self.waiter.is_thread() && group.counts_dropped()) {
+      if (if_dropped == IfDropped::gives_up) return Waited::dropped;
+      look_again(&self);
+    }
     as_lock(group.lock_).lock();
     if (!WaitGroupWord::announce_waiter(group.state_)) {
       as_lock(group.lock_).unlock();
       return Waited::zero;
     }
     as_list(group.waiters_).push(self, Presence());
-    bool woken = source.wait(self.waiter, sched::kNever, sched::WaitReason::wait_group,
-                             unlock_when_asleep, leave_line, &self, look_again);
-    if (!woken) return Waited::context_over;
+    if (source == nullptr) {
+      self.waiter.wait(sched::WaitReason::wait_group, unlock_when_asleep, &self, look_again);
+    } else if (!source->wait(self.waiter, sched::kNever, sched::WaitReason::wait_group,
+                             unlock_when_asleep, leave_line, &self, look_again)) {
+      return Waited::context_over;
+    }
     return self.gave_up ? Waited::dropped : Waited::zero;
-  }
-
-  // True: the count was zero. False: it gave up.
-  static bool wait(WaitGroup& group, IfDropped if_dropped) {
-    sched::Entry entry;
-    GroupSleeper self(group, if_dropped);
-    sched::ToldOfRunEnd told(self.waiter);
-    // A thread may have come too late to be told.
-    if (self.waiter.is_thread() && group.counts_dropped()) {
-      if (if_dropped == IfDropped::gives_up) return false;
-      look_again(&self);
-    }
-    as_lock(group.lock_).lock();
-    if (!WaitGroupWord::announce_waiter(group.state_)) {
-      as_lock(group.lock_).unlock();
-      return true;
-    }
-    as_list(group.waiters_).push(self, Presence());
-    self.waiter.wait(sched::WaitReason::wait_group, unlock_when_asleep, &self, look_again);
-    return !self.gave_up;
   }
 };
 
-void WaitGroup::wait() {
-  if (WaitGroupWord::is_zero(state_)) return;
-  bool counts_some = counts_dropped();
-  if (counts_some) Insides::say_so();
-  (void)Insides::wait(*this, counts_some ? IfDropped::waits_on : IfDropped::says_so);
-}
-
-bool WaitGroup::wait_unless_dropped() {
-  if (WaitGroupWord::is_zero(state_)) return true;
-  if (counts_dropped()) return false;
-  return Insides::wait(*this, IfDropped::gives_up);
-}
+void WaitGroup::wait() { (void)wait_with(nullptr); }
 
 bool WaitGroup::wait_with(sched::CancelSource* source) {
   if (WaitGroupWord::is_zero(state_)) return true;
-  Insides::say_so(*this);
-  if (source == nullptr) return Insides::wait(*this, Insides::say_so);
-  return Insides::wait_with(*this, *source, Insides::say_so) == Waited::zero;
+  bool counts_some = counts_dropped();
+  if (counts_some) Insides::say_so();
+  IfDropped if_dropped = counts_some ? IfDropped::waits_on : IfDropped::says_so;
+  return Insides::wait(*this, if_dropped, source) == Waited::zero;
 }
 
 WaitGroup::Waited WaitGroup::wait_unless_dropped(sched::CancelSource* source) {
   if (WaitGroupWord::is_zero(state_)) return Waited::zero;
   if (counts_dropped()) return Waited::dropped;
-  if (source != nullptr) return Insides::wait_with(*this, *source, Insides::give_up);
-  return Insides::wait(*this, Insides::give_up) ? Waited::zero : Waited::dropped;
+  return Insides::wait(*this, IfDropped::gives_up, source);
 }
 
 void WaitGroup::forget_dropped() {

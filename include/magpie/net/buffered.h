@@ -8,7 +8,7 @@
 // One goroutine at a time; a reader and a writer of the same stream are two things. Errors are
 // those of the stream, and std::errc::message_size for what is longer than its limit. Each call
 // that may fail exists with a std::error_code& too, and throws nothing then but std::bad_alloc;
-// EndOfStream is std::errc::no_message_available there.
+// EndOfStream is StreamErrc::end_of_stream there.
 #pragma once
 
 #include <cstddef>

@@ -31,14 +31,12 @@ class PipeStream : public Stream {
   PipeStream& operator=(PipeStream&&) noexcept;
   ~PipeStream() override;
 
+  using Stream::read;
+  using Stream::shutdown_write;
+  using Stream::wait_readable;
+  using Stream::write_parts;
   std::size_t read(std::span<std::byte> into) override;
-  std::size_t read(std::span<std::byte> into, std::error_code& error);
-  void write_parts(std::span<const std::span<const std::byte>> parts) override;
-  using Stream::write;
-  void write(std::span<const std::byte> bytes, std::error_code& error);
-  void write(std::string_view text, std::error_code& error) {
-    write(std::as_bytes(std::span(text)), error);
-  }
+  void write_parts(Parts parts) override;
   // The same as close(): a pipe has one direction.
   void shutdown_write() override;
   void close() noexcept override;
@@ -46,9 +44,11 @@ class PipeStream : public Stream {
   void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void wait_readable() override;
   int native_handle() const noexcept override;
+  Result read_result(std::span<std::byte> into, const Context* context) override;
+  Result write_result(Parts parts, const Context* context) override;
+  std::error_code wait_readable_result(const Context* context) override;
 
  private:
-  io::Descriptor& descriptor(const char* what) const;
   std::unique_ptr<io::Descriptor> descriptor_;  // null: none
 };
 

@@ -171,10 +171,6 @@ class TcpListener : public Listener {
   static TcpListener adopt(int fd);
   static TcpListener adopt(int fd, std::error_code& error);
 
-  // Takes over a socket that listens already: one that systemd, or a process before this one, handed over. Throws
-  // std::system_error: errc::invalid_argument if it does not listen; the descriptor is the caller's then.
-  static TcpListener adopt(int fd);
-
   // Blocks until somebody connects. Throws std::system_error: errc::operation_canceled after close(),
   // errc::too_many_files_open, ... An error of one peer is not reported but passed over.
   TcpConn accept();
