@@ -59,7 +59,8 @@ class Desk {
   [[nodiscard]] bool start_thread();
   [[nodiscard]] bool give_thread_up();
 
-  Desk* const of_parent_;  // of the process that forked this one; so that it is no leak
+  // Of the process that forked this one: kept, so that it is no leak.
+  [[maybe_unused]] Desk* const of_parent_;
   std::mutex lock_;
   // guarded by lock_
   std::unordered_map<std::string, std::weak_ptr<Question>> open_;

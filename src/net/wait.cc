@@ -47,25 +47,38 @@ bool wait_or_time_out(int fd, short events, detail::DeadlineNs deadline, std::er
 
 }  // namespace
 
-std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
-                         const Context* context) {
-  ssize_t ready = is_ready(fd, events);
-  if (ready != 0) return code_of(ready < 0 ? static_cast<int>(-ready) : 0);
-  // Another number for the same file, so that several may wait for it, each with a registration of its own. In memory that stays
-  // if run() drops the goroutine: the context may know of it.
-  std::error_code error;
-  int mine = duplicate(fd, error);
-  if (error) return error;
-  auto descriptor = std::make_unique<Descriptor>(mine, Descriptor::Kind::packets);
-  Descriptor::Side& side = events == POLLIN ? descriptor->reader() : descriptor->writer();
-  descriptor->set_deadline(side, deadline);
+namespace {
+
+std::error_code wait_with(Descriptor& descriptor, short events, detail::DeadlineNs deadline,
+                          const Context* context) {
+  Descriptor::Side& side = events == POLLIN ? descriptor.reader() : descriptor.writer();
+  descriptor.set_deadline(side, deadline);
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor, side, "wait for a descriptor", limit.get());
+  Descriptor::Turn turn(descriptor, side, "wait for a descriptor", limit.get());
   io::Outcome outcome = turn.perform([&](int number) -> ssize_t {
     ssize_t now = is_ready(number, events);
     return now == 0 ? -EAGAIN : now;
   });
   return code_of(outcome.error);
+}
+
+}  // namespace
+
+std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
+                         const Context* context) {
+  ssize_t ready = is_ready(fd, events);
+  if (ready != 0) return code_of(ready < 0 ? static_cast<int>(-ready) : 0);
+  // Another number for the same file, so that several may wait for it, each with a registration of its own.
+  std::error_code error;
+  int mine = duplicate(fd, error);
+  if (error) return error;
+  if (context == nullptr) {
+    Descriptor descriptor(mine, Descriptor::Kind::packets);
+    return wait_with(descriptor, events, deadline, nullptr);
+  }
+  // The context knows of it, so its memory must stay if run() drops the goroutine.
+  auto descriptor = std::make_unique<Descriptor>(mine, Descriptor::Kind::packets);
+  return wait_with(*descriptor, events, deadline, context);
 }
 
 namespace {

@@ -177,8 +177,14 @@ RT_TEST(Resolve, AsksOnceForANameThatManyWantAtATime) {
 TEST(Resolve, DoesNotKeepRunFromEnding) {
   ClosedGate closed;
   run([] {
-    go([] { resolve("f.slow.test"); });
+    Context context = Context::background().with_cancel();
+    JoinHandle<void> waiter = spawn([&] {
+      std::error_code error;
+      resolve("f.slow.test", context, error);
+    });
     EXPECT_TRUE(support::eventually([] { return gate.inside() == 1; }));
+    context.cancel();
+    waiter.join();
   });
   EXPECT_EQ(gate.inside(), 1);
 }
