@@ -23,8 +23,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A peer that vanished without a word is found out after a minute: 15 s of silence, then a question every 15 s. Accepted
-// sockets have what their listener has.
+// A peer that vanished without a word is found out after a minute: 15 s of silence, then a question
+// every 15 s. Accepted sockets have what their listener has.
 void keep_alive(int listener) {
   constexpr int kOn = 1, kIdle = 15, kInterval = 15, kProbes = 4;
   (void)::setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
@@ -44,7 +44,8 @@ class SocketAcceptor : public Acceptor {
   }
   void stop() noexcept override {
     listener_.set_deadline(steady_clock::time_point());
-    // A line of length 0: connections that are in it stay, others are refused when the socket is closed.
+    // A line of length 0: connections that are in it stay, others are refused when the socket is
+    // closed.
     (void)::listen(listener_.native_handle(), 0);
   }
   std::unique_ptr<net::Stream> accept_waiting() override {

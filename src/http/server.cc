@@ -125,8 +125,8 @@ void ServerCore::serve() {
       throw std::logic_error("magpie: Server::serve() was called before");
     if (!shut_down_) {
       for (auto& acceptor : acceptors_) {
-        ++accepting_;
         go([self = shared_from_this(), &from = *acceptor] { self->accept_all(from); });
+        ++accepting_;  // if that has not thrown; its end needs the mutex
       }
     }
   }
