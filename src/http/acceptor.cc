@@ -26,9 +26,10 @@ class SocketAcceptor : public Acceptor {
     return std::make_unique<decltype(listener_.accept())>(listener_.accept());
   }
   void stop() noexcept override {
-    listener_.set_deadline(steady_clock::time_point());
-    // A line of length 0: connections that are in it stay, others are refused when the socket is closed.
+    // A line of length 0: connections that are in it stay, others are refused when the socket is
+    // closed. That may be as soon as whoever accepts is woken, so this comes first.
     (void)::listen(listener_.native_handle(), 0);
+    listener_.set_deadline(steady_clock::time_point());
   }
   std::unique_ptr<net::Stream> accept_waiting() override {
     pollfd asked{.fd = listener_.native_handle(), .events = POLLIN, .revents = 0};

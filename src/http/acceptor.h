@@ -1,4 +1,5 @@
-// acceptor.h: where a server's connections come from: a listening socket, of TCP, with or without TLS, or of the file system.
+// acceptor.h: where a server's connections come from: a listening socket, of TCP, with or without
+// TLS, or of the file system.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,11 @@ namespace magpie::http {
 class Acceptor {
  public:
   virtual ~Acceptor() = default;
-  // Blocks. Throws std::system_error: errc::operation_canceled after close(), errc::timed_out after stop().
+  // Blocks. Throws std::system_error: errc::operation_canceled after close(), errc::timed_out after
+  // stop().
   virtual std::unique_ptr<net::Stream> accept() = 0;
-  // Wakes whoever is blocked in accept(). The system takes no more connections for us than are in its line now.
+  // Wakes whoever is blocked in accept(). The system takes no more connections for us than are in
+  // its line now.
   virtual void stop() noexcept = 0;
   // After stop(): the next that is in line. Null: nobody. Throws std::system_error.
   virtual std::unique_ptr<net::Stream> accept_waiting() = 0;
@@ -28,7 +31,8 @@ class Acceptor {
 std::unique_ptr<Acceptor> make_acceptor(net::TcpListener listener);
 std::unique_ptr<Acceptor> make_acceptor(net::TcpListener listener, const net::TlsServerConfig& tls);
 std::unique_ptr<Acceptor> make_acceptor(net::UnixListener listener);
-// A socket that is bound, and maybe listens already; taken over. Throws std::system_error, std::invalid_argument.
+// A socket that is bound, and maybe listens already; taken over. Throws std::system_error,
+// std::invalid_argument.
 std::unique_ptr<Acceptor> make_acceptor(int descriptor);
 
 // As UnixListener::bind. A socket file on which nobody listens any more is replaced.

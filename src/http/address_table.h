@@ -1,7 +1,9 @@
-// address_table.h: how much each remote address does: connections that are open, and requests lately.
+// address_table.h: how much each remote address does: connections that are open, and requests
+// lately.
 //
-// An address of IPv6 counts by its first 64 bits: that is what one customer has. Addresses that do nothing are forgotten when
-// the table has grown. It has a limit; beyond that addresses that are not in it are let through: other limits hold.
+// An address of IPv6 counts by its first 64 bits: that is what one customer has. Addresses that do
+// nothing are forgotten when the table has grown. It has a limit; beyond that addresses that are
+// not in it are let through: other limits hold.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +35,8 @@ class AddressTable {
   [[nodiscard]] bool add_connection(const Key& key);
   void remove_connection(const Key& key) noexcept;
 
-  // One more request. Returns how long to wait if that is too many now; 0: it is not. Throws std::bad_alloc.
+  // One more request. Returns how long to wait if that is too many now; 0: it is not. Throws
+  // std::bad_alloc.
   [[nodiscard]] std::int64_t add_request(const Key& key, std::int64_t now_ns);
 
   bool counts_connections() const { return connections_ != 0; }

@@ -1,5 +1,6 @@
-// allowance.h: how long a peer may take for all bytes of a body or an answer: a time to begin with, and more for each byte
-// that has got through. Only the time counts in which the server waited for the peer.
+// allowance.h: how long a peer may take for all bytes of a body or an answer: a time to begin with,
+// and more for each byte that has got through. Only the time counts in which the server waited for
+// the peer.
 #pragma once
 
 #include <algorithm>

@@ -125,8 +125,8 @@ void ServerCore::serve() {
       throw std::logic_error("magpie: Server::serve() was called before");
     if (!shut_down_) {
       for (auto& acceptor : acceptors_) {
-        ++accepting_;
         go([self = shared_from_this(), &from = *acceptor] { self->accept_all(from); });
+        ++accepting_;  // if that has not thrown; its end needs the mutex
       }
     }
   }
@@ -154,7 +154,8 @@ void ServerCore::accept_until_stopped(Acceptor& acceptor) {
     } catch (const std::system_error& error) {
       if (error.code() == std::errc::operation_canceled || error.code() == std::errc::timed_out)
         return;
-      // No descriptors, or no memory. Connections wait in the system's queue until there are some again.
+      // No descriptors, or no memory. Connections wait in the system's queue until there are some
+      // again.
       watchman_->evict(room_);
     } catch (...) {
       (void)detail::caught();
@@ -164,8 +165,8 @@ void ServerCore::accept_until_stopped(Acceptor& acceptor) {
   }
 }
 
-// Connections that were in the system's line when the server was asked to shut down: their clients think that they are
-// connected, and have sent requests.
+// Connections that were in the system's line when the server was asked to shut down: their clients
+// think that they are connected, and have sent requests.
 void ServerCore::accept_last(Acceptor& acceptor) {
   constexpr int kLongestLine = 4096;  // of the system; the line may not end if it is filled again
   try {
@@ -179,8 +180,8 @@ void ServerCore::accept_last(Acceptor& acceptor) {
   }
 }
 
-// Waits for room. Full: silent connections have to make some, also those that become silent later. False: the server is
-// over.
+// Waits for room. Full: silent connections have to make some, also those that become silent later.
+// False: the server is over.
 bool ServerCore::take_place() {
   constexpr auto kFullPause = std::chrono::milliseconds(20);
   while (!free_connections_.try_acquire()) {
@@ -201,12 +202,12 @@ void ServerCore::begin_connection(std::unique_ptr<net::Stream> stream) {
   }
   if (!take_place()) return;
   try {
-    go([self = shared_from_this(), stream = std::move(stream), counted]() mutable {
-      try {
-        self->serve_connection(std::move(stream));
-      } catch (...) {
-        (void)detail::caught();  // no memory to begin with
-      }
+    // The watchman knows it before its goroutine is started: a shutdown that finds nobody left has
+    // missed nobody.
+    auto connection = std::make_unique<Connection>(*this, std::move(stream));
+    go([self = shared_from_this(), connection = std::move(connection), counted]() mutable {
+      connection->run();
+      connection.reset();
       self->free_connections_.release();
     });
   } catch (...) {

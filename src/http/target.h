@@ -12,14 +12,15 @@ struct Target {
   std::string_view query;      // with its ?; empty: there is none
 };
 
-// "/path?query", "*", or "http://host/path?query" as for a proxy, with https too. None for anything else.
+// "/path?query", "*", or "http://host/path?query" as for a proxy, with https too. None for anything
+// else.
 std::optional<Target> parse_target(std::string_view text) noexcept;
 
 // A name, an IPv4 address or an IPv6 address in brackets, and maybe a port. No user, no path.
 bool is_authority(std::string_view text) noexcept;
 
-// Whether a path that was decoded stays where its text says, if it is used as a path below some directory: no "." or "..",
-// and no empty segment but the last.
+// Whether a path that was decoded stays where its text says, if it is used as a path below some
+// directory: no "." or "..", and no empty segment but the last.
 bool stays_below(std::string_view decoded_segment) noexcept;
 
 }  // namespace magpie::http

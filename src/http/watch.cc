@@ -18,11 +18,13 @@ constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
 constexpr detail::DeadlineNs kLongPast = 1;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
-// At a shutdown, for a client that may have sent a request: after its last answer, and after it has connected.
+// At a shutdown, for a client that may have sent a request: after its last answer, and after it has
+// connected.
 constexpr std::int64_t kLastRequestNs = 200 * kMillisecond;
 constexpr std::int64_t kFirstRequestNs = 500 * kMillisecond;
 constexpr std::chrono::milliseconds kLookWhileDraining(10);
-// A connection without a whole header is silent after this time, and could be for want of others after that.
+// A connection without a whole header is silent after this time, and could be for want of others
+// after that.
 constexpr std::int64_t kSilentNs = 1000 * kMillisecond;
 constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
 
@@ -191,7 +193,8 @@ void Watchman::walk() {
   changed_.notify_all();
 }
 
-// Cancelling calls whoever has asked to hear of it: not under our mutex. More than fit wait for the next look.
+// Cancelling calls whoever has asked to hear of it: not under our mutex. More than fit wait for the
+// next look.
 void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
   std::array<std::optional<Context>, 64> departed;
   std::size_t count = 0;

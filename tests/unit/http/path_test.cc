@@ -1,4 +1,5 @@
-// path_test.cc: what a path, a target and a host may be, and that none of them leads where it should not.
+// path_test.cc: what a path, a target and a host may be, and that none of them leads where it
+// should not.
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -57,7 +58,10 @@ class PlainClient {
 
 struct Serving {
   explicit Serving(ServerOptions options = {}) : server(options) {
-    server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+    server.handle("GET /", [this](Request&, Response& res) {
+      ++handled;
+      res.send("hello");
+    });
     server.listen("127.0.0.1:0");
     port = server.local_address().port();
     served = spawn([this] { server.serve(); });
@@ -66,6 +70,7 @@ struct Serving {
     EXPECT_NE(first.hear().find("hello"), std::string::npos);  // it serves
   }
   ~Serving() { server.shutdown(0s); }
+  std::atomic<int> handled{0};
   Server server;
   std::uint16_t port;
   JoinHandle<void> served;
@@ -101,6 +106,7 @@ RT_TEST(HttpShutdown, RequestsOfConnectionsThatWereNotAcceptedYetAreAnswered) {
     clients.back()->ask();
   }
   EXPECT_TRUE(serving.server.shutdown(50s));
+  EXPECT_EQ(serving.handled, 1 + kClients);  // by now, not later
   for (auto& client : clients) {
     const std::string answer = client->hear();
     EXPECT_NE(answer.find("hello"), std::string::npos) << answer;
@@ -115,6 +121,7 @@ RT_TEST(HttpShutdown, AFullServerServesThoseInLineBeforeItEnds) {
     clients.back()->ask();
   }
   EXPECT_TRUE(serving.server.shutdown(50s));
+  EXPECT_EQ(serving.handled, 1 + kClients);  // by now, not later
   for (auto& client : clients) {
     const std::string answer = client->hear();
     EXPECT_NE(answer.find("hello"), std::string::npos) << answer;

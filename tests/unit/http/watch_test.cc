@@ -109,9 +109,8 @@ RT_TEST(HttpWatch, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
   idle.enter(Phase::idle);
   watchman->drain();
   EXPECT_TRUE(resting.is_woken());
-  busy.enter(
-      Phase::
-          idle);  // after that it has a moment too, and then it is told, although nobody looked for an hour
+  // After that it has a moment too, and then it is told, although nobody looked for an hour.
+  busy.enter(Phase::idle);
   for (Waiting* one : {&idle, &busy})
     EXPECT_TRUE(support::eventually([&] { return one->is_woken(); }));
 }
