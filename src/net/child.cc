@@ -96,7 +96,10 @@ void Child::reap_orphans() {
       if (child->reaper_run_ != now || now == 0) orphans.push_back(shared);
     }
   }
-  for (auto& child : orphans) (void)child->try_reap();
+  // Its reaper's reference is lost with its stack, so nobody else would close the pidfd.
+  for (auto& child : orphans) {
+    if (child->try_reap()) child->pidfd_.close();
+  }
 }
 
 bool Child::try_reap() {
@@ -144,9 +147,9 @@ void Child::reap() {
   }
 }
 
-// Looks at a context, which has no descriptor, now and then.
+// Looks now and then: a context has no descriptor, and reap_orphans() may close the pidfd.
 [[gnu::noinline]] bool Child::wait_on_thread(const Context& context, DeadlineNs deadline) {
-  constexpr std::int64_t kMillisecond = 1'000'000, kLookEveryMs = 10, kLongestMs = 1'000'000;
+  constexpr std::int64_t kMillisecond = 1'000'000, kLookEveryMs = 10, kLongestMs = 100;
   for (;;) {
     if (try_reap()) return true;
     const std::int64_t now = steady_now_ns();
@@ -182,6 +185,8 @@ ExitStatus Child::status() const {
 }
 
 [[gnu::noinline]] int Child::send(int signal) {
+  std::lock_guard hold(mutex_);  // the pidfd is not closed before it is over
+  if (is_over_) return 0;
   if (syscall(SYS_pidfd_send_signal, pidfd_.fd(), signal, nullptr, 0) == 0) return 0;
   return errno == ESRCH ? 0 : errno;
 }

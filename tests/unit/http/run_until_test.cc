@@ -30,7 +30,7 @@ class Site {
       busy = true;
       Context context = handler == Handler::polite ? req.context() : Context::background();
       Chan<void> cancelled = context.done();
-      select(on_recv(let_go), on_recv(cancelled));
+      select(on_recv(let_go), on_recv(cancelled, [this] { was_cancelled = true; }));
       res.send("done");
     });
     server.listen("127.0.0.1:0");
@@ -51,7 +51,7 @@ class Site {
 
   Server server;
   Chan<void> let_go;
-  std::atomic<bool> busy{false};
+  std::atomic<bool> busy{false}, was_cancelled{false};
   std::optional<JoinHandle<std::string>> asking;
 };
 
@@ -61,9 +61,9 @@ RT_TEST(RunUntil, ASignalLetsRequestsUnderWayFinish) {
   Site site(Site::Handler::polite);
   JoinHandle<bool> running = spawn([&] { return site.server.run_until(signals, 1h); });
   site.ask();
+  const std::string address = site.server.local_address().to_string();
   kill(getpid(), SIGUSR1);
   // Nobody is accepted any more.
-  const std::string address = site.server.local_address().to_string();
   ASSERT_TRUE(eventually([&] {
     try {
       (void)net::TcpConn::connect(address);
@@ -90,10 +90,11 @@ RT_TEST(RunUntil, ASecondSignalCutsThemOff) {
       sleep_for(5ms);
     }
   });
-  EXPECT_TRUE(running.join());
+  (void)running.join();  // long before the grace is over; within a second or not, as load has it
   over = true;
   more.join();
-  EXPECT_EQ(site.asking->join(), "cut off");
+  EXPECT_TRUE(eventually([&] { return site.was_cancelled.load(); }));
+  (void)site.asking->join();  // it may have answered before it was cut off
 }
 
 RT_TEST(RunUntil, AHandlerThatDoesNotEndIsLeftBehind) {
