@@ -147,7 +147,7 @@ void go_elsewhere(F f) {
     begun = true;
     f();
   });
-  spin_until(begun);
+  while (!begun) let_signals_in();  // acquires: its place on the stack is used again
 }
 
 // A goroutine that is bound to the other thread waits there until it is told.
