@@ -63,7 +63,7 @@ TEST(FewThreads, TwoLoopsHaveAPEachOnceThereAreTwo) {
         let_signals_in();
       }
     };
-    go([&] { count(turns[1]); });
+    go([&turns, count] { count(turns[1]); });  // it may outlive main, and its variables
     count(turns[0]);
   });
   more_procs.join();
