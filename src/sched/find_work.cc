@@ -43,7 +43,7 @@ G* own_turn_of_inbox(Runtime& rt, P* p, G* g) {
   return g;
 }
 
-// Goroutines that were stopped get a turn at once if there is nothing else, and else a part of the P's time: see sysmon.cc.
+// Goroutines that were stopped get a turn at once if there is nothing else, and else a part of the P's time: see sysmon_taking.cc.
 G* take_stopped_if_due(Runtime& rt, P* p) {
   if (rt.global.held() == 0 || base::now_ns() < p->stopped_again_ns) return nullptr;
   return rt.global.pop_held();

@@ -127,11 +127,22 @@ std::size_t GlobalQueue::share_of(const Line& line, std::size_t procs) {
 }
 
 std::size_t GlobalQueue::pop_share(std::size_t procs, std::span<G*> out) {
+  return pop_from_both(procs, out, Usual::share);
+}
+
+std::size_t GlobalQueue::pop_few(std::size_t procs, std::span<G*> out) {
+  return pop_from_both(procs, out, Usual::spared);
+}
+
+std::size_t GlobalQueue::pop_from_both(std::size_t procs, std::span<G*> out, Usual how) {
   if (empty()) return 0;
   std::lock_guard hold(lock_);
   std::size_t urgent = std::min(share_of(urgent_, procs), out.size() / 2);
   std::size_t taken = pop_locked(urgent_, out.first(urgent));
   std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
+  bool spared = how == Usual::spared && usual != 0 &&
+                base::coarse_now_ns() - usual_.head->since_ns < kSparedNs;
+  if (spared) usual = 1;
   return taken + pop_locked(usual_, out.subspan(taken, usual));
 }
 
@@ -139,17 +150,6 @@ std::size_t GlobalQueue::pop_usual(std::span<G*> out) {
   if (empty()) return 0;
   std::lock_guard hold(lock_);
   return pop_locked(usual_, out);
-}
-
-std::size_t GlobalQueue::pop_few(std::size_t procs, std::span<G*> out) {
-  if (empty()) return 0;
-  std::lock_guard hold(lock_);
-  std::size_t urgent = std::min(share_of(urgent_, procs), out.size() / 2);
-  std::size_t taken = pop_locked(urgent_, out.first(urgent));
-  std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
-  bool spared = usual != 0 && base::coarse_now_ns() - usual_.head->since_ns < kSparedNs;
-  if (spared) usual = 1;
-  return taken + pop_locked(usual_, out.subspan(taken, usual));
 }
 
 // It changes places with the first of the line, so that taking it out moves nobody else.

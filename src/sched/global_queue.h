@@ -87,7 +87,10 @@ class GlobalQueue {
     base::Atomic<std::size_t> size{0};  // atomic, written under lock_: read by anyone
   };
 
+  enum class Usual { share, spared };  // of the usual line: see pop_share() and pop_few()
+
   Chunk* new_chunk_locked();
+  std::size_t pop_from_both(std::size_t procs, std::span<G*> out, Usual how);
   void push(Line& line, std::span<G* const> batch);
   void push_front(Line& line, std::span<G* const> batch);
   std::size_t pop_locked(Line& line, std::span<G*> out);

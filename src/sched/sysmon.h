@@ -60,6 +60,10 @@ class Sysmon {
 
  private:
   static constexpr std::int64_t kSoonNs = 500'000;
+  // The time between two looks: the first while something happens, twice as long with each look at which nothing did.
+  static constexpr std::int64_t kUsualGapNs = 1'000'000;
+  static constexpr std::int64_t kLongestGapNs = 10'000'000;
+  static constexpr std::int64_t kBlockingCallGapNs = 20'000;  // others wait for its P
   // What waits for a P: nothing; goroutines that have not begun, or have run long; one that was woken and is in a
   // queue; one that was woken while no P was free, or a timer.
   enum class Need { none, others, woken, urgent };
@@ -72,17 +76,21 @@ class Sysmon {
   bool fall_asleep(Runtime& rt);
   void wait_for_the_end(Runtime& rt);
 
+  // Those who hold Ps: sysmon_holders.cc.
   void look_at(Runtime& rt, P* p);
   void look_at_blocking_call(Runtime& rt, P* p, M* m);
   void look_at_long_runner(Runtime& rt, P* p, M* m);
   void ask_for_turns_of_others(Runtime& rt, P* p);
-  void look_at_idle_ps(Runtime& rt);
-  void look_at_those_without_thread(Runtime& rt);
-  void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
+  Need what_waits_for(Runtime& rt, P* p) const;
   // It was inside, or there was no thread: soon, then twice as late each time.
   void retry_later(P* p, std::int64_t longest_gap_ns);
 
-  Need what_waits_for(Runtime& rt, P* p) const;
+  // Ps that nobody holds.
+  void look_at_idle_ps(Runtime& rt);
+  void look_at_those_without_thread(Runtime& rt);
+  void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
+
+  // Taking Ps: sysmon_taking.cc.
   Heir choose_heir(Runtime& rt, P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
   bool is_to_be_given_up(Runtime& rt, P* p) const;

@@ -2,7 +2,7 @@
 // successors are woken.
 //
 // The model mirrors bound.cc (wait_in_place, park_bound, pass_p_to_thread_of, let_out, wake_successor), world.cc (end) and
-// sysmon.cc (take, wait_for_the_end) over the product's InPlace and Successor. Queue and channel have locks of their own.
+// sysmon_taking.cc (take), sysmon.cc (wait_for_the_end) over the product's InPlace and Successor. Queue and channel have locks of their own.
 //
 // Checked   The thread is woken once, and goes on: with a P, which it alone uses then, without one, or home. Nobody switches to a
 //           bound goroutine. Goroutine, flags and P are plain variables. A goroutine that the runtime drops has released

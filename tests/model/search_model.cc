@@ -203,7 +203,7 @@ struct Runtime {
     return !over;
   }
 
-  // sysmon.cc: takes an M off the list to hand it a P, does not get the P, and puts the M back.
+  // sysmon_taking.cc: takes an M off the list to hand it a P, does not get the P, and puts the M back.
   void borrow_in_vain() {
     lock.lock(RL_INFO);
     if (sleepers == 0) return lock.unlock(RL_INFO);
