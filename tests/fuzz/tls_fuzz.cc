@@ -46,6 +46,14 @@ class World {
 
   void run(std::string_view input) {
     if (input.empty()) return;
+    meet(input);
+    if (++inputs_ % 64 == 0) look_around();
+  }
+
+  void look_around() { expect_left(before_); }
+
+ private:
+  void meet(std::string_view input) {
     const bool ours_is_server = input[0] != 'c';
     input.remove_prefix(1);
     net::TcpConn theirs = net::TcpConn::connect(listener_.local_address().to_string());
@@ -62,12 +70,8 @@ class World {
     } else {
       talk(ours, std::make_unique<RawTls>(std::move(theirs), certificate()), input);
     }
-    if (++inputs_ % 64 == 0) look_around();
   }
 
-  void look_around() { expect_left(before_); }
-
- private:
   struct Heard {
     std::string text;
     bool ended = false;  // by a farewell
