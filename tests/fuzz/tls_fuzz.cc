@@ -35,6 +35,10 @@ using support::RawTls;
 
 constexpr auto kLimit = 20s;
 
+// OpenSSL cleans up when the program exits, and then knows nothing of threads that end later. So it begins before the runtime,
+// and is cleaned up after it.
+[[maybe_unused]] const int openssl_begins = OPENSSL_init_ssl(0, nullptr);
+
 class World {
  public:
   World() {
