@@ -69,7 +69,8 @@ Address Address::unix_path(std::string_view path) {
     throw std::invalid_argument("magpie: the path of a Unix socket has a zero byte");
   at.sun_family = AF_UNIX;
   std::memcpy(at.sun_path, path.data(), path.size());
-  at.sun_path[path.size()] = '\0';  // it is part of a path's address, and nothing has written it yet
+  // Part of a path's address, and nothing has written it yet.
+  at.sun_path[path.size()] = '\0';
   if (is_abstract) at.sun_path[0] = '\0';
   address.size_ =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1));

@@ -29,6 +29,14 @@ bool is_number(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), any) == 1 || inet_pton(AF_INET6, host.c_str(), any) == 1;
 }
 
+void wait_for_bytes(TcpConn& conn, const Context* context) {
+  if (context == nullptr) {
+    conn.wait_readable();
+  } else {
+    conn.wait_readable(*context);
+  }
+}
+
 // A negative result is an error number. Not inlined, as all that looks at errno: a compiler may keep its address over a call
 // into the runtime, after which the thread may be another.
 [[gnu::noinline]] ssize_t receive_at_once(int fd, std::span<std::byte> into) {
@@ -166,8 +174,8 @@ void TlsConn::Session::feed(std::span<const std::byte> bytes) {
 }
 
 // The buffer is there only while there is something to read: an idle connection needs none.
-bool TlsConn::Session::receive() {
-  conn_.wait_readable();
+bool TlsConn::Session::receive(const Context* context) {
+  wait_for_bytes(conn_, context);
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(kRecord);
   std::size_t count = conn_.read({buffer.get(), kRecord});
   if (count == 0) return false;
@@ -186,14 +194,18 @@ std::string TlsConn::Session::take_output() {
   return bytes;
 }
 
-void TlsConn::Session::flush() {
+void TlsConn::Session::flush(const Context* context) {
   if (cut_)
     throw std::system_error(std::make_error_code(std::errc::broken_pipe),
                             about("TLS write") + ": an earlier write has failed");
   std::string bytes = take_output();
   if (bytes.empty()) return;
   cut_ = true;  // unless all of it is written
-  conn_.write(bytes);
+  if (context == nullptr) {
+    conn_.write(bytes);
+  } else {
+    conn_.write(bytes, *context);
+  }
   cut_ = false;
 }
 
@@ -242,7 +254,7 @@ void TlsConn::Session::apply_deadlines_locked() noexcept {
 
 // ---- what the user asks for
 
-void TlsConn::Session::handshake() {
+void TlsConn::Session::handshake(const Context* context) {
   if (agreed_.load(std::memory_order_acquire)) return;
   std::lock_guard turn(handshake_turn_);
   OpensslError error;
@@ -251,7 +263,7 @@ void TlsConn::Session::handshake() {
     if (outcome == Outcome::failed) fail(error, "TLS handshake");
     {
       std::lock_guard write_turn(write_turn_);
-      flush();
+      flush(context);
     }
     if (outcome == Outcome::done) {
       {
@@ -261,15 +273,15 @@ void TlsConn::Session::handshake() {
       std::lock_guard hold(deadline_lock_);
       agreed_.store(true, std::memory_order_release);
       apply_deadlines_locked();
-    } else if (!receive()) {
+    } else if (!receive(context)) {
       cut_off("TLS handshake");
     }
   }
 }
 
-std::size_t TlsConn::Session::read(std::span<std::byte> into) {
+std::size_t TlsConn::Session::read(std::span<std::byte> into, const Context* context) {
   if (into.empty()) return 0;
-  handshake();
+  handshake(context);
   std::lock_guard turn(read_turn_);
   OpensslError error;
   for (;;) {
@@ -293,7 +305,7 @@ std::size_t TlsConn::Session::read(std::span<std::byte> into) {
     }
     if (outcome == Outcome::failed) fail(error, "TLS read");
     offer_output_in_turn();  // the peer may have asked for new keys
-    if (!receive()) cut_off("TLS read");
+    if (!receive(context)) cut_off("TLS read");
   }
 }
 
@@ -331,22 +343,23 @@ bool TlsConn::Session::check_idle() {
   }
 }
 
-void TlsConn::Session::wait_readable() {
-  handshake();
+void TlsConn::Session::wait_readable(const Context* context) {
+  handshake(context);
   std::lock_guard turn(read_turn_);
   {
     std::lock_guard hold(lock_);
     if (SSL_pending(ssl_.get()) != 0 || BIO_pending(input_) != 0) return;
   }
-  conn_.wait_readable();
+  wait_for_bytes(conn_, context);
 }
 
-void TlsConn::Session::write_parts(std::span<const std::span<const std::byte>> parts) {
-  handshake();
+void TlsConn::Session::write_parts(Parts parts, const Context* context, std::size_t& written) {
+  handshake(context);
   std::lock_guard turn(write_turn_);
   Records records(parts);
   OpensslError error;
   for (std::span<const std::byte> left = records.next(); !left.empty(); left = records.next()) {
+    const std::size_t size = left.size();
     while (!left.empty()) {
       std::size_t count = 0;
       Outcome outcome = call(
@@ -354,7 +367,8 @@ void TlsConn::Session::write_parts(std::span<const std::span<const std::byte>> p
       if (outcome != Outcome::done) error.raise(about("TLS write"));
       left = left.subspan(count);
     }
-    flush();
+    flush(context);
+    written += size;
   }
 }
 

@@ -36,10 +36,12 @@ class TlsConn::Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  void handshake();
-  std::size_t read(std::span<std::byte> into);
-  void write_parts(std::span<const std::span<const std::byte>> parts);
-  void wait_readable();
+  // A context, if there is one, ends a wait with its error.
+  void handshake(const Context* context = nullptr);
+  std::size_t read(std::span<std::byte> into, const Context* context = nullptr);
+  // `written`: how many bytes have gone out, also after an exception.
+  void write_parts(Parts parts, const Context* context, std::size_t& written);
+  void wait_readable(const Context* context = nullptr);
   void shutdown_write();
   void close() noexcept;
   bool check_idle();
@@ -69,10 +71,10 @@ class TlsConn::Session {
   template <class Call>
   Outcome call(Call f, OpensslError& error);
   // Blocks for bytes of the network. False: the stream has ended.
-  bool receive();
+  bool receive(const Context* context);
   void feed(std::span<const std::byte> bytes);
   // With the turn to write: blocks until all that OpenSSL wants to send is sent.
-  void flush();
+  void flush(const Context* context = nullptr);
   // Sends what the system takes at once.
   void offer_output() noexcept;
   void offer_output_in_turn() noexcept;

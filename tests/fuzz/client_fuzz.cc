@@ -3,7 +3,7 @@
 // The first byte says how the client asks. The rest is what the server says, a part for each request that it hears, divided by
 // zero bytes; when there are no more parts it answers well. In a part
 //   $      is a byte that stands for the request that is answered (0xf0 and its number); no other byte is one
-//   0x01   lets the client run before more is sent
+//   0x01   the client takes what was sent before more is sent
 //   0x02   at the end: the connection stays open; without it the server ends it
 // The client asks on when the server has said all of a part. So what the server says beyond an answer has arrived, and
 //   - no answer has a byte that was said to another request;
@@ -12,12 +12,15 @@
 //   - no answer is longer than it may be;
 //   - at last a good server is answered well, and now and then: no goroutine or socket is left.
 
+#include <linux/sockios.h>
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -125,6 +128,14 @@ class Listener {
       std::size_t size = std::min(part.find('\x01'), part.size());
       if (size > 0) conn.write(part.substr(0, size));
       part.remove_prefix(std::min(size + 1, part.size()));
+      if (!part.empty()) wait_until_taken(conn.native_handle());
+    }
+  }
+
+  static void wait_until_taken(int fd) {
+    const auto limit = std::chrono::steady_clock::now() + kTime;
+    for (int left = 1; std::chrono::steady_clock::now() < limit;) {
+      if (::ioctl(fd, SIOCOUTQ, &left) != 0 || left == 0) return;
       yield();
     }
   }

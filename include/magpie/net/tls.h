@@ -2,6 +2,9 @@
 //
 // Certificates are verified unless one asks not to. The handshake is done by the first read or write, or by handshake(), so
 // that a slow peer never holds up accept(). Errors of TLS are std::system_error of tls_errors(), with what is wrong in words.
+//
+// As with other streams, every call that may fail exists once more with a std::error_code& at the end, which does not throw, and
+// every call that may block once more with a Context: it ends as soon as that is over, with the context's error.
 #pragma once
 
 #include <chrono>
@@ -108,14 +111,30 @@ struct TlsCertificate {
   std::chrono::system_clock::time_point not_before, not_after;
 };
 
-// Moves; the destructor closes it.
+// Moves; the destructor closes it. Calls on an empty one, made by its default constructor, left behind by a move or by an
+// error, fail with errc::bad_file_descriptor.
 class TlsConn : public Stream {
  public:
+  TlsConn() noexcept;
   // As TcpConn::connect; the certificate must be for that host. The handshake is done. Throws as both.
   static TlsConn connect(std::string_view host_and_port,
                          const TlsClientConfig& config = TlsClientConfig());
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         std::error_code& error);
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         const Context& context);
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         const Context& context, std::error_code& error);
+  // The same within a time: errc::timed_out.
+  template <class Rep, class Period>
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         std::chrono::duration<Rep, Period> timeout) {
+    return connect_until(host_and_port, config, detail::deadline_after(timeout));
+  }
   static TlsConn connect_until(std::string_view host_and_port, const TlsClientConfig& config,
                                detail::DeadlineNs deadline);
+  static TlsConn connect_until(std::string_view host_and_port, const TlsClientConfig& config,
+                               detail::DeadlineNs deadline, std::error_code& error);
   // Over a connection that is there. `host`: whose certificate it has to be.
   static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config);
   static TlsConn server(TcpConn conn, const TlsServerConfig& config);
@@ -127,21 +146,36 @@ class TlsConn : public Stream {
   // Blocks until both sides agree; nothing if they did. It reads and writes, so the deadline of either side ends it. Throws
   // std::system_error.
   void handshake();
+  void handshake(std::error_code& error);
+  void handshake(const Context& context);
+  void handshake(const Context& context, std::error_code& error);
 
   // A stream that ends without TLS's own farewell was cut off: an error, not an end. After the handshake a read never waits
-  // until something is written. A peer that only ever changes its keys is refused: errc::protocol_error.
+  // until something is written. A peer that only ever changes its keys is refused: errc::protocol_error. Reads may go on
+  // after a context or a deadline has ended one.
   std::size_t read(std::span<std::byte> into) override;
   // After an error nothing more can be written: half a record may be on its way.
-  void write_parts(std::span<const std::span<const std::byte>> parts) override;
-  using Stream::write;
+  void write_parts(Parts parts) override;
   void shutdown_write() override;
+  void wait_readable() override;
+  using Stream::read;
+  using Stream::shutdown_write;
+  using Stream::wait_readable;
+  using Stream::write;
+  using Stream::write_parts;
   void close() noexcept override;
   void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
-  void wait_readable() override;
   Address remote_address() const override;
   int native_handle() const noexcept override;
+  // Not empty, and close() was not called.
+  bool is_open() const noexcept;
+
+  Result read_result(std::span<std::byte> into, const Context* context) override;
+  Result write_result(Parts parts, const Context* context) override;
+  std::error_code shutdown_write_result() override;
+  std::error_code wait_readable_result(const Context* context) override;
 
   // Takes in what the peer has sent, and does not block. True: nothing but words of TLS itself (tickets, new keys), and the
   // stream goes on. False: there are bytes to read, somebody reads, or it has ended or failed: not to be asked again.
@@ -162,24 +196,36 @@ class TlsConn : public Stream {
 
  private:
   explicit TlsConn(std::unique_ptr<Session> session) noexcept;
-  std::unique_ptr<Session> session_;
+  Session& session(const char* what) const;
+
+  std::unique_ptr<Session> session_;  // null: empty
 };
 
+// Moves; the destructor closes it. Empty ones are as those of TlsConn.
 class TlsListener {
  public:
+  TlsListener() noexcept = default;
   // As TcpListener::bind.
   static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config);
+  static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config,
+                          std::error_code& error);
 
   // Blocks until somebody connects; the handshake is still to be done. Throws as TcpListener::accept().
   TlsConn accept();
+  TlsConn accept(std::error_code& error);
+  TlsConn accept(const Context& context);
+  TlsConn accept(const Context& context, std::error_code& error);
   Address local_address() const { return listener_.local_address(); }
+  Address local_address(std::error_code& error) const { return listener_.local_address(error); }
   void close() noexcept { listener_.close(); }
+  // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
+  void set_deadline(Stream::TimePoint time) noexcept { listener_.set_deadline(time); }
 
  private:
   TlsListener(TcpListener listener, const TlsServerConfig& config)
       : listener_(std::move(listener)), config_(config) {}
   TcpListener listener_;
-  TlsServerConfig config_;
+  std::optional<TlsServerConfig> config_;  // none: empty
 };
 
 }  // namespace magpie::net

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <new>
+#include <string>
 #include <system_error>
 
 namespace magpie::net {
@@ -70,6 +72,17 @@ TEST(Files, AFullDiskLeavesTheOldContents) {
       EXPECT_NE(std::string(error.what()).find("/dev/full/x"), std::string::npos);
     }
   });
+}
+
+// Wherever it is made: nothing of what lay there before becomes part of it.
+TEST(Address, APathEndsWhereItsTextEnds) {
+  alignas(Address) static char memory[sizeof(Address)];
+  for (std::size_t size = 1; size <= 107; ++size) {
+    const std::string path(size, '/');
+    for (char& byte : memory) *const_cast<volatile char*>(&byte) = 'x';
+    auto* address = new (memory) Address(Address::unix_path(path));
+    EXPECT_EQ(address->to_string(), path);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+// tls_errors_test.cc: TLS without exceptions, and with contexts.
+#include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <magpie/net/tls.h>
+
+#include <string>
+#include <utility>
+
+#include "echo_server.h"
+#include "support/certificate.h"
+#include "support/net_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using net::TlsConn;
+using net::TlsListener;
+using support::certificate;
+using support::EchoServer;
+using support::error_of;
+using support::read_text;
+
+RT_TEST(TlsErrorCodes, SayWhatIsWrongAndClearThemselves) {
+  EchoServer server;
+  std::error_code error = std::make_error_code(std::errc::io_error);
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client(), error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(conn.is_open());
+  EXPECT_EQ(conn.write("hello", error), 5u);
+  EXPECT_FALSE(error);
+  std::byte bytes[5];
+  EXPECT_EQ(conn.read_exact(bytes, error), 5u);
+  EXPECT_FALSE(error);
+  conn.set_read_deadline(net::Stream::TimePoint::clock::now());
+  EXPECT_EQ(conn.read(bytes, error), 0u);
+  EXPECT_EQ(error, std::errc::timed_out);
+  conn.set_read_deadline(net::Stream::TimePoint::max());
+  conn.shutdown_write(error);
+  EXPECT_FALSE(error);
+  EXPECT_EQ(conn.read(bytes, error), 0u);  // the end
+  EXPECT_FALSE(error);
+  conn.close();
+  EXPECT_FALSE(conn.is_open());
+  (void)conn.read(bytes, error);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+
+  TlsConn refused = TlsConn::connect(server.address(), net::TlsClientConfig(), error);
+  EXPECT_EQ(&error.category(), &net::tls_errors());
+  EXPECT_FALSE(refused.is_open());
+  (void)TlsConn::connect("127.0.0.1:1", certificate().client(), error);
+  EXPECT_EQ(error, std::errc::connection_refused);
+  (void)TlsConn::connect("nonsense", certificate().client(), error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+}
+
+RT_TEST(TlsErrorCodes, OfAListener) {
+  std::error_code error;
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server(), error);
+  EXPECT_FALSE(error);
+  listener.set_deadline(net::Stream::TimePoint::clock::now());
+  EXPECT_FALSE(listener.accept(error).is_open());
+  EXPECT_EQ(error, std::errc::timed_out);
+  listener.close();
+  (void)listener.accept(error);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+}
+
+RT_TEST(TlsErrorCodes, AnEmptyConnectionSaysSo) {
+  TlsConn empty;
+  std::byte byte[1];
+  EXPECT_EQ(error_of([&] { (void)empty.read(byte); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of([&] { empty.write("x"); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of([&] { empty.handshake(); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of([&] { (void)empty.version(); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(empty.native_handle(), -1);
+  EXPECT_FALSE(empty.check_idle());
+  empty.set_deadline(1s);
+  empty.close();
+  TlsListener listener;
+  EXPECT_EQ(error_of([&] { (void)listener.accept(); }), std::errc::bad_file_descriptor);
+}
+
+// What waits is ended by a goroutine that sees it wait.
+void expect_cancelled(auto wait) {
+  Context context = Context::background().with_cancel();
+  std::size_t waiting_before = stats().waiting;
+  WaitGroup canceller;
+  canceller.go([&] {
+    EXPECT_TRUE(support::waiting(waiting_before + 1));
+    context.cancel();
+  });
+  std::error_code error;
+  wait(context, error);
+  EXPECT_EQ(error, std::errc::operation_canceled) << error.message();
+  canceller.wait();
+}
+
+RT_TEST(TlsContexts, EndAHandshakeAndAnAccept) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    (void)listener.accept(context, error);
+  });
+  net::TcpConn silent = net::TcpConn::connect(listener.local_address().to_string());
+  TlsConn conn = listener.accept();
+  expect_cancelled(
+      [&](const Context& context, std::error_code& error) { conn.handshake(context, error); });
+  // A server that accepts and says nothing.
+  net::TcpListener mute = net::TcpListener::bind("127.0.0.1:0");
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    (void)TlsConn::connect(mute.local_address().to_string(), certificate().client(), context,
+                           error);
+  });
+}
+
+RT_TEST(TlsContexts, AReadThatAContextEndedLosesNothing) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client());
+  std::byte byte[1];
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    EXPECT_EQ(conn.read(byte, context, error), 0u);
+  });
+  EXPECT_EQ(error_of([&] { (void)conn.read(byte, Context::background().with_timeout(10ms)); }),
+            std::errc::timed_out);
+  Context context = Context::background().with_cancel();
+  conn.write("hello", context);
+  EXPECT_EQ(read_text(conn, 5), "hello");
+}
+
+RT_TEST(TlsContexts, EndAWrite) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  JoinHandle<TlsConn> connecting = spawn([&] {
+    return TlsConn::connect(listener.local_address().to_string(), certificate().client());
+  });
+  TlsConn reader = listener.accept();
+  reader.handshake();
+  TlsConn conn = connecting.join();
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    const std::string much(64'000'000, 'x');
+    EXPECT_LT(conn.write(much, context, error), much.size());
+  });
+  std::error_code error;
+  EXPECT_EQ(conn.write("x", error), 0u);
+  EXPECT_EQ(error, std::errc::broken_pipe);
+}
+
+}  // namespace
+}  // namespace magpie
