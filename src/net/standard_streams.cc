@@ -85,8 +85,8 @@ class SharedStream final : public Stream {
   std::error_code wait_readable_result(const Context* context) override {
     ContextLimit limit(context);
     Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable", limit.get());
-    io::Outcome outcome = turn.perform(
-        [](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
+    io::Outcome outcome =
+        turn.perform([](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
     return code_of(outcome.error);
   }
 

@@ -87,25 +87,6 @@ RT_TEST(Descriptor, AReadThatTookAllIsNotTriedAgainInVain) {
   EXPECT_LE(attempts, kRounds + 5);  // the first, its registration, and a late event now and then
 }
 
-RT_TEST(Descriptor, AnEventThatComesWhenTheDeadlineHasPassedIsNotLost) {
-  Pipe pipe;
-  std::array<std::byte, 100> buffer;
-  {
-    auto first = spawn([&] { EXPECT_EQ(read_some(*pipe.from, buffer), 1u); });
-    ASSERT_TRUE(support::eventually([] { return stats().waiting >= 1; }));
-    write_one(*pipe.to);
-  }
-  for (int i = 0; i < 10; ++i) {
-    write_one(*pipe.to);
-    sleep_for(std::chrono::milliseconds(
-        1));  // so that the event comes before the deadline does, most likely
-    pipe.from->set_deadline(pipe.from->reader(), 1);
-    EXPECT_THROW(read_some(*pipe.from, buffer), std::system_error);
-    pipe.from->set_deadline(pipe.from->reader(), base::now_ns() + 10'000'000'000);
-    EXPECT_EQ(read_some(*pipe.from, buffer), 1u);
-  }
-}
-
 RT_TEST(Descriptor, ANumberIsClosedWhenTheLastUserHasLeft) {
   Pipe pipe;
   int fd = pipe.from->fd();

@@ -81,7 +81,7 @@ RT_TEST(Adopt, WhatIsNotWhatItShouldBeStaysTheCallers) {
   int listening = listening_socket(&address);
   int datagrams = socket(AF_INET, SOCK_DGRAM, 0), fresh = socket(AF_INET, SOCK_STREAM, 0);
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::pipe(ends), 0);
   std::error_code error;
   auto expect_refused = [&] { EXPECT_EQ(error, std::errc::invalid_argument); };
   for (int fd : {datagrams, fresh, ends[0]}) {

@@ -102,7 +102,7 @@ RT_TEST(BufferedReader, PeeksWithoutTaking) {
   EXPECT_EQ(text_of(reader.peek(1)), "ef");
   std::error_code error;
   reader.read_exact(bytes, error);
-  EXPECT_EQ(error, std::errc::no_message_available);
+  EXPECT_EQ(error, StreamErrc::end_of_stream);
   EXPECT_THROW(reader.read_exact(bytes), EndOfStream);
   EXPECT_EQ(reader.read(bytes), 0U);
 }

@@ -60,7 +60,7 @@ RT_TEST(NetContext, EndsAcceptAndWaitingForDescriptors) {
   UnixListener on_path = UnixListener::bind("@magpie-context-" + std::to_string(getpid()));
   expect_ends_with_context([&](const Context& context) { on_path.accept(context); });
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::pipe(ends), 0);
   expect_ends_with_context([&](const Context& context) { wait_readable(ends[0], context); });
   close(ends[0]);
   close(ends[1]);
@@ -212,7 +212,7 @@ TEST(NetContext, MayEndAfterARunWhoseGoroutinesWaitedWithIt) {
   Context context = Context::background().with_cancel();
   std::unique_ptr<support::TcpPair> pair;
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::pipe(ends), 0);
   run([&] {
     pair = std::make_unique<support::TcpPair>(tcp_pair());
     go([&server = pair->server, &context] {

@@ -249,7 +249,7 @@ RT_TEST(ErrorCode, FilesNamesAndDescriptorsSayItWithoutThrowing) {
   wait_readable(-1, error);
   EXPECT_EQ(error, std::errc::bad_file_descriptor);
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::pipe(ends), 0);
   EXPECT_FALSE(wait_readable(ends[0], std::chrono::steady_clock::now() + 1ms, error));
   EXPECT_FALSE(error);
   EXPECT_TRUE(wait_writable(ends[1], std::chrono::steady_clock::now() + 1min, error));
