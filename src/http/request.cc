@@ -1,4 +1,5 @@
 #include <magpie/http/request.h>
+#include <magpie/net/tls.h>
 
 #include "http/connection.h"
 #include "http/exchange.h"
@@ -43,6 +44,9 @@ const std::string& Request::route() const {
 }
 int Request::version() const { return exchange_.in.head().version; }
 std::string Request::remote_address() const { return exchange_.connection().remote_address(); }
+const net::TlsConn* Request::tls() const noexcept {
+  return dynamic_cast<const net::TlsConn*>(&exchange_.connection().stream());
+}
 const std::string& Request::body() { return exchange_.in.body(); }
 std::size_t Request::read(std::span<std::byte> into) {
   return exchange_.in.read({reinterpret_cast<char*>(into.data()), into.size()});

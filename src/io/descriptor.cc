@@ -218,23 +218,14 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
     descriptor.count_thread(side, 1);
   if (limit == nullptr) [[likely]] {
     side.turn.lock();
-  } else if (!take_turn_within_limit()) {
+  } else if (!limit->lock(side.turn)) {
+    error_ = limit->error();
     leave();
     return;
   }
   has_turn_ = true;
   if (user_ == Closing::User::goroutine) [[likely]]
     side.run_of_holder = sched::runtime->generation;
-}
-
-// A Mutex knows no contexts: whoever waits with a limit behind others looks at it now and then.
-bool Descriptor::Turn::take_turn_within_limit() {
-  constexpr std::chrono::milliseconds kLookEvery(5);
-  while (!side_.turn.try_lock_for(kLookEvery)) {
-    error_ = descriptor_.is_closed() ? ECANCELED : limit_->error();
-    if (error_ != 0) return false;
-  }
-  return true;
 }
 
 Descriptor::Turn::~Turn() {

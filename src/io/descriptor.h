@@ -87,7 +87,6 @@ class Descriptor {
     }
 
     void leave();
-    bool take_turn_within_limit();
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);

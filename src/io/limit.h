@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <stop_token>
 
+#include <magpie/mutex.h>
+
 namespace magpie::io {
 
 // How a call ended.
@@ -21,6 +23,8 @@ class Limit {
   virtual int error() const noexcept = 0;
   // Is asked to stop once error() is not 0.
   virtual std::stop_token stop_token() const = 0;
+  // Blocks until the caller has the mutex. False: the limit was over first.
+  [[nodiscard]] virtual bool lock(Mutex& mutex) const = 0;
 
  protected:
   ~Limit() = default;

@@ -40,6 +40,10 @@ class ContextLimit final : public io::Limit {
   explicit ContextLimit(const Context* context) : context_(context) {}
   int error() const noexcept override { return context_->err().value(); }
   std::stop_token stop_token() const override { return context_->stop_token(); }
+  bool lock(Mutex& mutex) const override {
+    std::error_code ignored;  // error() says it
+    return mutex.lock(*context_, ignored);
+  }
 
   const io::Limit* get() const { return context_ == nullptr ? nullptr : this; }
 

@@ -13,6 +13,10 @@
 #include <magpie/context.h>
 #include <magpie/http/headers.h>
 
+namespace magpie::net {
+class TlsConn;  // magpie/net/tls.h
+}
+
 namespace magpie::http {
 
 class Exchange;  // src/http/exchange.h
@@ -47,6 +51,9 @@ class Request {
   int version() const;
   // "127.0.0.1:1234"; empty if the connection is no socket.
   std::string remote_address() const;
+  // The TLS connection that it came over, to ask for the client's certificate, or the name that it asked for; not to be read
+  // or written. Null: there is none.
+  const net::TlsConn* tls() const noexcept;
 
   // The whole body; reads it when called first. Blocks. Throws StatusError (413: it is larger than the limit; 408; 400),
   // std::system_error if the connection fails, std::logic_error after read().

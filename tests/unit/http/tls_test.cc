@@ -45,6 +45,31 @@ class HttpsTestServer {
   WaitGroup serving_;
 };
 
+RT_TEST(HttpsServer, HandlersSeeWhoTheClientIs) {
+  support::Certificate ada({.common_name = "Ada", .names = ""});
+  Server server;
+  server.handle("GET /whoami", [](Request& req, Response& res) {
+    auto peer = req.tls() == nullptr ? std::nullopt : req.tls()->peer_certificate();
+    res.send(peer ? peer->common_name : "nobody");
+  });
+  server.listen("127.0.0.1:0", net::TlsServerConfig({.certificate_file = certificate().certificate,
+                                                     .key_file = certificate().key,
+                                                     .client_auth = net::TlsClientAuth::request,
+                                                     .client_ca_file = ada.certificate}));
+  server.listen("127.0.0.1:0");
+  WaitGroup serving;
+  serving.go([&] { server.serve(); });
+  const std::string url =
+      "https://localhost:" + std::to_string(server.local_address().port()) + "/whoami";
+  Client known(ClientOptions{.tls = net::TlsClientConfig({.ca_file = certificate().certificate,
+                                                          .identity = ada.identity()})});
+  Client unknown(ClientOptions{.tls = certificate().client()});
+  EXPECT_EQ(known.get(url).body, "Ada");
+  EXPECT_EQ(unknown.get(url).body, "nobody");
+  server.shutdown();
+  serving.wait();
+}
+
 RT_TEST(HttpsServer, AnswersAndKeepsTheConnection) {
   HttpsTestServer server;
   Client client(ClientOptions{.tls = certificate().client()});

@@ -212,14 +212,14 @@ TEST(Descriptor, ATurnOfADroppedGoroutineIsFreeForAPlainThreadWithoutARuntime) {
 // ---- limits
 
 struct TestLimit final : Limit {
-  int error() const noexcept override { return over ? ECANCELED : 0; }
-  std::stop_token stop_token() const override { return source.get_token(); }
-  void end() {
-    over = true;
-    source.request_stop();
+  int error() const noexcept override { return context.err().value(); }
+  std::stop_token stop_token() const override { return context.stop_token(); }
+  bool lock(Mutex& mutex) const override {
+    std::error_code ignored;
+    return mutex.lock(context, ignored);
   }
-  std::atomic<bool> over = false;
-  std::stop_source source;
+  void end() { context.cancel(); }
+  Context context = Context::background().with_cancel();
 };
 
 RT_TEST(Descriptor, ALimitEndsAWaitAndNothingElse) {
