@@ -1,4 +1,5 @@
 #include "http/client_reply.h"
+#include "http/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -29,8 +30,6 @@ std::string bare(std::string text, const std::string& ending = {}) {
   if (!ending.empty() && text.ends_with(ending)) text.resize(text.size() - ending.size());
   return text;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 
 namespace magpie::http {
 
+inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 // Equal without regard to the case of ASCII letters.
 bool same_name(std::string_view a, std::string_view b) noexcept;
 
