@@ -1,5 +1,4 @@
 #include "http/client_reply.h"
-#include "http/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,6 +6,8 @@
 #include <system_error>
 #include <typeinfo>
 #include <vector>
+
+#include "http/text.h"
 
 namespace magpie::http {
 
