@@ -207,8 +207,8 @@ bool SocketStream::is_open() const noexcept { return native_handle() >= 0; }
 // ---- listening
 
 Listener::Listener() noexcept = default;
-Listener::Listener(std::unique_ptr<Descriptor> descriptor) noexcept
-    : descriptor_(std::move(descriptor)) {}
+Listener::Listener(std::unique_ptr<Descriptor> descriptor, Origin origin) noexcept
+    : descriptor_(std::move(descriptor)), adopted_(origin == Origin::adopted) {}
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
