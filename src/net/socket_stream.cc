@@ -282,8 +282,7 @@ Listener::Accepted Listener::accept_result(const Context* context, std::error_co
     error = code_of(outcome.error);
     return {};
   }
-  auto accepted =
-      std::make_unique<Descriptor>(static_cast<int>(outcome.count), descriptor_->kind());
+  auto accepted = take_over(static_cast<int>(outcome.count), descriptor_->kind());
   bool is_ip = peer->sa_family == AF_INET || peer->sa_family == AF_INET6;
   return {std::move(accepted), is_ip ? Address::from(peer, size) : Address()};
 }
