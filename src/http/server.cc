@@ -154,12 +154,12 @@ void ServerCore::accept_until_stopped(Acceptor& acceptor) {
     } catch (const std::system_error& error) {
       if (error.code() == std::errc::operation_canceled || error.code() == std::errc::timed_out)
         return;
-      // No descriptors, or no memory. Connections wait in the system's queue until there are some
-      // again.
-      watchman_->evict(room_);
     } catch (...) {
       (void)detail::caught();
     }
+    // No descriptors, or no memory: silent connections have to give some back. Others wait in the
+    // system's queue meanwhile.
+    watchman_->evict(room_);
     sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }

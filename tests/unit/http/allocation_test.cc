@@ -280,6 +280,25 @@ RT_TEST(HttpAllocation, AServerWithoutMemoryForAConnectionGoesOn) {
   server.shutdown(std::chrono::seconds(0));
 }
 
+RT_TEST(HttpAllocation, WithoutMemoryIdleConnectionsMakeRoom) {
+  if (!kCounts) GTEST_SKIP();
+  // It does not end by itself.
+  Server server(ServerOptions{.idle_timeout = std::chrono::seconds(0),
+                              .rest_after = std::chrono::seconds(0)});
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  server.listen("127.0.0.1:0");
+  const std::uint16_t port = server.local_address().port();
+  auto served = spawn([&] { server.serve(); });
+  PlainClient idle(port);
+  EXPECT_TRUE(support::eventually([&] { return idle.hear() > 0; }));
+  refuse_each.store(1, std::memory_order_relaxed);
+  PlainClient another(port);
+  const bool ended = support::eventually([&] { return idle.hear() == 0; });
+  refuse_each.store(0, std::memory_order_relaxed);
+  EXPECT_TRUE(ended);
+  server.shutdown(std::chrono::seconds(0));
+}
+
 // The number that the next descriptor gets.
 int lowest_free() {
   const int fd = ::dup(STDERR_FILENO);
