@@ -80,6 +80,8 @@ bool ServerCore::idle_connections_rest() const {
          ns_or_never(options_.rest_after) < ns_or_never(options_.idle_timeout);
 }
 
+std::int64_t ServerCore::idle_time_ns() const { return ns_or_never(options_.idle_timeout); }
+
 void ServerCore::need_setup(const char* what) const {
   std::lock_guard hold(mutex_);
   if (started_)
