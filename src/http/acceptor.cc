@@ -18,20 +18,27 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr int kUsualLine = net::BindOptions().backlog;
+
 template <class Listener>
 class SocketAcceptor : public Acceptor {
  public:
-  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {}
+  explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {
+    // Whoever had it before may have left it without a line.
+    if (listener_.is_adopted()) (void)::listen(listener_.native_handle(), kUsualLine);
+  }
   std::unique_ptr<net::Stream> accept() override {
     return std::make_unique<decltype(listener_.accept())>(listener_.accept());
   }
   void stop() noexcept override {
     // A line of length 0: connections that are in it stay, others are refused when the socket is
-    // closed. That may be as soon as whoever accepts is woken, so this comes first.
-    (void)::listen(listener_.native_handle(), 0);
+    // closed. That may be as soon as whoever accepts is woken, so this comes first. The line of an
+    // adopted socket is that of others too, who go on.
+    if (!listener_.is_adopted()) (void)::listen(listener_.native_handle(), 0);
     listener_.set_deadline(steady_clock::time_point());
   }
   std::unique_ptr<net::Stream> accept_waiting() override {
+    if (listener_.is_adopted()) return nullptr;  // they are served by whoever has it after us
     pollfd asked{.fd = listener_.native_handle(), .events = POLLIN, .revents = 0};
     if (asked.fd < 0 || ::poll(&asked, 1, 0) <= 0) return nullptr;
     // Not for ever: who was in line may have gone.
@@ -105,7 +112,7 @@ std::unique_ptr<Acceptor> make_acceptor(int descriptor) {
   const Given given = look_at(descriptor);
   if (given.type != SOCK_STREAM)
     throw std::invalid_argument("magpie: Server::listen_fd(): not a socket for connections");
-  (void)::listen(descriptor, SOMAXCONN);  // it may do so already; adopt() says what is wrong
+  (void)::listen(descriptor, kUsualLine);  // it may do so already; adopt() says what is wrong
   if (given.family == AF_UNIX) return make_acceptor(net::UnixListener::adopt(descriptor));
   return make_acceptor(net::TcpListener::adopt(descriptor));
 }

@@ -2,6 +2,7 @@
 
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <stdexcept>
@@ -94,7 +95,10 @@ bool Connection::receive_more() {
     if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
     watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
-    watched_.enter(Phase::idle);
+    // One time for all of it: neither a line end nor half a record of TLS is a request.
+    const std::int64_t now = rough_now_ns(), rests_after = core_.watchman().time_of(Phase::idle);
+    if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());
+    watched_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
   }
   try {
     return read_head();
@@ -114,7 +118,8 @@ bool Connection::receive_more() {
     watched_.enter_until(Phase::head, head_due_ns_);
     return read_head();
   }
-  return !has_to_end && rest();
+  if (has_to_end || detail::steady_now_ns() >= idle_due_ns_) return false;
+  return rest();
 }
 
 // False: the end. Half a head is no request, so there is nobody to answer.
@@ -135,9 +140,10 @@ bool Connection::bytes_are_here() const {
 // Idle for a while. Gives the buffers back and waits on. False: until the end.
 bool Connection::rest() {
   if (!core_.idle_connections_rest()) return false;
+  const bool may_skip_line = exchange_->in.may_skip_line();
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
-  watched_.enter(Phase::resting);
+  watched_.enter_until(Phase::resting, idle_due_ns_);
   char byte = 0;
   std::size_t n = 0;
   try {
@@ -154,7 +160,7 @@ bool Connection::rest() {
     watched_.enter(Phase::head);
   }
   exchange_ = core_.take_exchange(*this);
-  exchange_->in.begin(core_.head_limits());
+  exchange_->in.begin(core_.head_limits(), may_skip_line);
   exchange_->in.input.room(kHeadRoom)[0] = byte;
   exchange_->in.input.filled(n);
   return true;
@@ -252,7 +258,7 @@ bool Connection::may_keep_alive() const {
 
 // The answer to the request whose head has come. Whether the connection may be used for another.
 bool Connection::answer() {
-  head_due_ns_ = 0;
+  head_due_ns_ = idle_due_ns_ = 0;
   answer_time_.begin();
   watched_.enter(Phase::busy);
   RequestState& in = exchange_->in;

@@ -96,6 +96,7 @@ class Connection {
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
   Allowance answer_time_;         // of the whole answer
   std::int64_t head_due_ns_ = 0;  // of the head that has begun; 0: none has
+  std::int64_t idle_due_ns_ = 0;  // of the idleness since the last answer; 0: it has not begun
 };
 
 }  // namespace magpie::http

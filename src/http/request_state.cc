@@ -28,8 +28,8 @@ const std::string kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",    "DELETE",
 
 }  // namespace
 
-void RequestState::begin(const HeadLimits& limits) {
-  may_skip_line_ = true;
+void RequestState::begin(const HeadLimits& limits, bool may_skip_line) {
+  may_skip_line_ = may_skip_line;
   parser_.begin(Parser::Kind::request, limits);
   body_ = Body::none_yet;
 }

@@ -34,7 +34,9 @@ class RequestState {
   // ---- for the connection
 
   // Before the first byte of a head is looked at.
-  void begin(const HeadLimits& limits);
+  void begin(const HeadLimits& limits, bool may_skip_line = true);
+  // No line end has come before the request so far: one is passed over, and no other.
+  bool may_skip_line() const { return may_skip_line_; }
   // Parses what has come.
   Parser::Progress parse();
   int refusal() const { return parser_.refusal(); }

@@ -80,6 +80,8 @@ bool ServerCore::idle_connections_rest() const {
          ns_or_never(options_.rest_after) < ns_or_never(options_.idle_timeout);
 }
 
+std::int64_t ServerCore::idle_time_ns() const { return ns_or_never(options_.idle_timeout); }
+
 void ServerCore::need_setup(const char* what) const {
   std::lock_guard hold(mutex_);
   if (started_)
@@ -154,12 +156,12 @@ void ServerCore::accept_until_stopped(Acceptor& acceptor) {
     } catch (const std::system_error& error) {
       if (error.code() == std::errc::operation_canceled || error.code() == std::errc::timed_out)
         return;
-      // No descriptors, or no memory. Connections wait in the system's queue until there are some
-      // again.
-      watchman_->evict(room_);
     } catch (...) {
       (void)detail::caught();
     }
+    // No descriptors, or no memory: silent connections have to give some back. Others wait in the
+    // system's queue meanwhile.
+    watchman_->evict(room_);
     sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }

@@ -42,6 +42,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool idle_connections_rest() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
   std::int64_t body_time_ns() const { return watchman_->time_of(Phase::body); }
+  std::int64_t idle_time_ns() const;  // between requests, with and without buffers
   std::int64_t write_time_ns() const { return watchman_->time_of(Phase::writing); }
   // Of what all bodies together may take. False: there is not so much left.
   bool take_body_memory(std::size_t bytes) {

@@ -1,5 +1,7 @@
 #include "http/target.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -9,8 +11,6 @@ namespace magpie::http {
 
 namespace {
 
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
 bool is_port_or_none(std::string_view text) {
   if (text.size() > 5 || !std::all_of(text.begin(), text.end(), is_digit)) return false;
   unsigned number = 0;
@@ -18,20 +18,34 @@ bool is_port_or_none(std::string_view text) {
   return number <= 65535;  // none is the scheme's own
 }
 
-// Characters of names of machines. RFC 3986 allows more, which no machine is called by.
+bool is_label(std::string_view text) {
+  return !text.empty() && text.front() != '-' && text.back() != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+                  c == '_';
+         });
+}
+
+// Names of machines. RFC 3986 allows more, which no machine is called by. A dot may end one: it is
+// that of the root.
 bool is_name(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '-' || c == '_';
-  });
+  if (text.ends_with('.')) text.remove_suffix(1);
+  for (;;) {
+    std::size_t dot = text.find('.');
+    if (!is_label(text.substr(0, dot))) return false;
+    if (dot == std::string_view::npos) return true;
+    text.remove_prefix(dot + 1);
+  }
 }
 
 bool is_address_in_brackets(std::string_view text) {
   if (text.size() < 4 || text.front() != '[' || text.back() != ']') return false;
   text = text.substr(1, text.size() - 2);
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_hex(c) || c == ':' || c == '.'; }) &&
-         text.find(':') != std::string_view::npos;
+  char ended[INET6_ADDRSTRLEN] = {};
+  if (text.size() >= sizeof ended || text.find('\0') != std::string_view::npos) return false;
+  text.copy(ended, sizeof ended - 1);
+  in6_addr any;
+  return ::inet_pton(AF_INET6, ended, &any) == 1;
 }
 
 }  // namespace

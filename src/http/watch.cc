@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds kLookWhileDraining(10);
 // after that.
 constexpr std::int64_t kSilentNs = 1000 * kMillisecond;
 constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
+// The system is asked about so many connections before others may have the list.
+constexpr int kAskAtOnce = 1024;
 
 // Phases in which the server waits for the peer to begin, or to go on with, a header.
 constexpr bool is_silent(Phase phase) {
@@ -172,6 +174,7 @@ void Watchman::add(Watched& connection) {
 
 void Watchman::remove(Watched& connection) {
   std::lock_guard hold(mutex_);
+  if (next_to_ask_ == &connection) next_to_ask_ = connection.next_;
   (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
   (connection.previous_ != nullptr ? connection.previous_->next_ : first_) = connection.next_;
   if (--count_ == 0) changed_.notify_all();
@@ -193,18 +196,24 @@ void Watchman::walk() {
   changed_.notify_all();
 }
 
-// Cancelling calls whoever has asked to hear of it: not under our mutex. More than fit wait for the
-// next look.
+// Cancelling calls whoever has asked to hear of it: not under our mutex. Each connection is asked
+// once per look, however many have gone and whatever comes meanwhile: remove() keeps the place.
 void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
   std::array<std::optional<Context>, 64> departed;
-  std::size_t count = 0;
-  for (Watched* c = first_; c != nullptr && count < departed.size(); c = c->next_) {
-    if ((departed[count] = c->take_context_of_departed())) ++count;
+  for (next_to_ask_ = first_; next_to_ask_ != nullptr;) {
+    std::size_t count = 0;
+    for (int asked = 0; asked < kAskAtOnce && count < departed.size(); ++asked) {
+      if (next_to_ask_ == nullptr) break;
+      Watched* c = std::exchange(next_to_ask_, next_to_ask_->next_);
+      if ((departed[count] = c->take_context_of_departed())) ++count;
+    }
+    hold.unlock();
+    for (std::size_t i = 0; i < count; ++i) {
+      departed[i]->cancel();
+      departed[i].reset();
+    }
+    hold.lock();
   }
-  if (count == 0) return;
-  hold.unlock();
-  for (std::size_t i = 0; i < count; ++i) departed[i]->cancel();
-  hold.lock();
 }
 
 void Watchman::drain() {

@@ -142,6 +142,7 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   // guarded by mutex_
   Watched* first_ = nullptr;  // the newest
   Watched* last_ = nullptr;
+  Watched* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
   std::size_t count_ = 0;
   bool walks_ = false;
 };

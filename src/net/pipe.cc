@@ -135,11 +135,19 @@ Pipe pipe(std::error_code& error) {
   int ends[2];
   Pipe made;
   if ((error = open_pipe(ends))) return made;
-  made.reader = PipeStream::adopt(ends[0], error);
-  if (!error) made.writer = PipeStream::adopt(ends[1], error);
+  auto close_rest = [&] {
+    if (made.reader.native_handle() < 0) ::close(ends[0]);
+    ::close(ends[1]);
+  };
+  try {
+    made.reader = PipeStream::adopt(ends[0], error);
+    if (!error) made.writer = PipeStream::adopt(ends[1], error);
+  } catch (...) {
+    close_rest();
+    throw;
+  }
   if (!error) return made;
-  if (made.reader.native_handle() < 0) ::close(ends[0]);
-  ::close(ends[1]);
+  close_rest();
   return {};
 }
 Pipe pipe() {

@@ -16,6 +16,15 @@ namespace magpie::net {
 
 using io::Descriptor;
 
+std::unique_ptr<Descriptor> take_over(int fd, Descriptor::Kind kind) {
+  try {
+    return std::make_unique<Descriptor>(fd, kind);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+}
+
 std::unique_ptr<Descriptor> open_socket(int family, int type, Descriptor::Kind kind,
                                         std::error_code& error) {
   error.clear();
@@ -24,12 +33,7 @@ std::unique_ptr<Descriptor> open_socket(int family, int type, Descriptor::Kind k
     error = code_of_errno();
     return nullptr;
   }
-  try {
-    return std::make_unique<Descriptor>(fd, kind);
-  } catch (...) {
-    close(fd);
-    throw;
-  }
+  return take_over(fd, kind);
 }
 
 namespace {

@@ -16,6 +16,9 @@ namespace magpie::net {
 // What looks at errno is not inlined: a compiler may keep its address over a call into the runtime, after which the thread
 // may be another.
 
+// Takes over a number that nobody else would close: without memory it is closed. Throws std::bad_alloc.
+std::unique_ptr<io::Descriptor> take_over(int fd, io::Descriptor::Kind kind);
+
 // A new socket that does not block; null: see `error`.
 [[gnu::noinline]] std::unique_ptr<io::Descriptor> open_socket(int family, int type,
                                                               io::Descriptor::Kind kind,

@@ -207,8 +207,8 @@ bool SocketStream::is_open() const noexcept { return native_handle() >= 0; }
 // ---- listening
 
 Listener::Listener() noexcept = default;
-Listener::Listener(std::unique_ptr<Descriptor> descriptor) noexcept
-    : descriptor_(std::move(descriptor)) {}
+Listener::Listener(std::unique_ptr<Descriptor> descriptor, Origin origin) noexcept
+    : descriptor_(std::move(descriptor)), adopted_(origin == Origin::adopted) {}
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
@@ -282,8 +282,7 @@ Listener::Accepted Listener::accept_result(const Context* context, std::error_co
     error = code_of(outcome.error);
     return {};
   }
-  auto accepted =
-      std::make_unique<Descriptor>(static_cast<int>(outcome.count), descriptor_->kind());
+  auto accepted = take_over(static_cast<int>(outcome.count), descriptor_->kind());
   bool is_ip = peer->sa_family == AF_INET || peer->sa_family == AF_INET6;
   return {std::move(accepted), is_ip ? Address::from(peer, size) : Address()};
 }

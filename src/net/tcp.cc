@@ -260,7 +260,8 @@ TcpListener TcpListener::bind(std::string_view host_and_port, const BindOptions&
 
 TcpListener TcpListener::adopt(int fd, std::error_code& error) {
   return TcpListener(
-      adopt_socket(fd, AF_INET, Expected::listening, Descriptor::Kind::stream, error));
+      adopt_socket(fd, AF_INET, Expected::listening, Descriptor::Kind::stream, error),
+      Origin::adopted);
 }
 TcpListener TcpListener::adopt(int fd) {
   std::error_code error;

@@ -100,7 +100,8 @@ UnixListener UnixListener::bind(std::string_view path, const UnixBindOptions& op
 
 UnixListener UnixListener::adopt(int fd, std::error_code& error) {
   return UnixListener(
-      adopt_socket(fd, AF_UNIX, Expected::listening, Descriptor::Kind::packets, error));
+      adopt_socket(fd, AF_UNIX, Expected::listening, Descriptor::Kind::packets, error),
+      Origin::adopted);
 }
 UnixListener UnixListener::adopt(int fd) {
   std::error_code error;

@@ -91,7 +91,8 @@ TlsClientConfig::TlsClientConfig(const Options& options) : state_(std::make_shar
 TlsServerConfig::State::State(const Options& its_options)
     : options(its_options),
       alpn(on_the_wire(its_options.alpn)),
-      ticket_keys(detail::whole_ns(its_options.ticket_key_lifetime)),
+      lasting_ticket_keys(
+          std::make_shared<TicketKeys>(detail::whole_ns(its_options.ticket_key_lifetime))),
       next_look_ns_(detail::deadline_after(its_options.check_files_every)) {
   if (options.client_auth != TlsClientAuth::none && options.client_ca_file.empty())
     throw std::invalid_argument("magpie: client_auth needs a client_ca_file");
@@ -132,9 +133,7 @@ void TlsServerConfig::State::read_if_changed(const std::shared_ptr<const Identit
   }
 }
 
-// A ticket vouches for its client. Who was vouched for may have changed too, so tickets from before count no more.
 void TlsServerConfig::State::adopt(std::shared_ptr<const Identities> fresh) {
-  if (options.client_auth != TlsClientAuth::none) ticket_keys.forget();
   std::lock_guard hold(lock_);
   current_ = std::move(fresh);
   refused_.clear();

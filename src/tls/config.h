@@ -58,7 +58,8 @@ struct TlsServerConfig::State {
   const Options options;
   const std::vector<unsigned char> alpn;  // as on the wire
 
-  TicketKeys ticket_keys;
+  // Of all generations if no client is vouched for; else each has its own, see Identities.
+  const std::shared_ptr<TicketKeys> lasting_ticket_keys;
 
  private:
   void read_if_changed(const std::shared_ptr<const Identities>& old);

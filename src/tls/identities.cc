@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <magpie/detail/deadline.h>
+
 #include "tls/config.h"
 #include "tls/openssl_error.h"
 #include "tls/peer.h"
@@ -46,7 +48,7 @@ int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
 
 int set_up_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                   EVP_MAC_CTX* mac, int seals) {
-  return session_of(ssl).server()->ticket_keys.set_up(name, iv, cipher, mac, seals);
+  return session_of(ssl).identities()->ticket_keys().set_up(name, iv, cipher, mac, seals);
 }
 
 OpensslContext context_for(const TlsIdentity& identity, TlsServerConfig::State& config) {
@@ -87,6 +89,10 @@ std::vector<FileStamp> stamps_of(const TlsServerConfig::Options& options) {
 std::shared_ptr<const Identities> Identities::read(TlsServerConfig::State& config) {
   auto identities = std::make_shared<Identities>();
   identities->stamps_ = stamps_of(config.options);
+  identities->ticket_keys_ =
+      config.options.client_auth == TlsClientAuth::none
+          ? config.lasting_ticket_keys
+          : std::make_shared<TicketKeys>(detail::whole_ns(config.options.ticket_key_lifetime));
   identities->add(context_for({config.options.certificate_file, config.options.key_file}, config));
   for (const TlsIdentity& identity : config.options.more_identities)
     identities->add(context_for(identity, config));

@@ -13,6 +13,7 @@
 #include <magpie/net/tls.h>
 
 #include "tls/pem.h"
+#include "tls/ticket_keys.h"
 
 namespace magpie::net {
 
@@ -31,6 +32,9 @@ class Identities {
   SSL_CTX* find(std::string_view name) const;
   // Of all files, taken just before they were read.
   const std::vector<FileStamp>& stamps() const { return stamps_; }
+  // A ticket vouches for its client, and a reload may change who is vouched for. So where clients show certificates, keys are of
+  // one generation: a connection that began before a reload gets a ticket that nobody opens after it.
+  TicketKeys& ticket_keys() const { return *ticket_keys_; }
 
  private:
   void add(OpensslContext context);
@@ -38,6 +42,7 @@ class Identities {
   std::vector<OpensslContext> contexts_;
   std::map<std::string, SSL_CTX*, std::less<>> by_name_;  // small letters; "*.example.org"
   std::vector<FileStamp> stamps_;
+  std::shared_ptr<TicketKeys> ticket_keys_;  // it has a lock of its own
 };
 
 // Those of the files that the options name, in a fixed order.

@@ -85,9 +85,13 @@ class Listener {
   void set_deadline(Stream::TimePoint time) noexcept;
   int native_handle() const noexcept;
   bool is_open() const noexcept;
+  // It came by adopt(): others may have the same socket, and its line of waiting connections.
+  bool is_adopted() const noexcept { return adopted_; }
 
  protected:
-  explicit Listener(std::unique_ptr<io::Descriptor> descriptor) noexcept;
+  enum class Origin : bool { own, adopted };
+  explicit Listener(std::unique_ptr<io::Descriptor> descriptor,
+                    Origin origin = Origin::own) noexcept;
   struct Accepted {
     std::unique_ptr<io::Descriptor> descriptor;
     Address peer;  // of IP sockets
@@ -97,6 +101,7 @@ class Listener {
 
  private:
   std::unique_ptr<io::Descriptor> descriptor_;
+  bool adopted_ = false;
 };
 
 class TcpConn : public SocketStream {

@@ -3,6 +3,7 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <magpie/net/pipe.h>
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
 #include <malloc.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -238,6 +240,12 @@ class PlainClient {
     connected_ = connected_ && ::send(socket_, kGet.data(), kGet.size(), MSG_NOSIGNAL) > 0;
   }
   ~PlainClient() { ::close(socket_); }
+  // What has come; 0: the end, -1: nothing.
+  ssize_t hear() const {
+    char bytes[1000];
+    const ssize_t count = ::recv(socket_, bytes, sizeof bytes, MSG_DONTWAIT);
+    return count < 0 && errno == ECONNRESET ? 0 : count;
+  }
   PlainClient(const PlainClient&) = delete;
   PlainClient& operator=(const PlainClient&) = delete;
 
@@ -270,6 +278,55 @@ RT_TEST(HttpAllocation, AServerWithoutMemoryForAConnectionGoesOn) {
   char bytes[1000];
   EXPECT_GT(conn.read(std::as_writable_bytes(std::span(bytes))), 0u);
   server.shutdown(std::chrono::seconds(0));
+}
+
+RT_TEST(HttpAllocation, WithoutMemoryIdleConnectionsMakeRoom) {
+  if (!kCounts) GTEST_SKIP();
+  // It does not end by itself.
+  Server server(ServerOptions{.idle_timeout = std::chrono::seconds(0),
+                              .rest_after = std::chrono::seconds(0)});
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  server.listen("127.0.0.1:0");
+  const std::uint16_t port = server.local_address().port();
+  auto served = spawn([&] { server.serve(); });
+  PlainClient idle(port);
+  EXPECT_TRUE(support::eventually([&] { return idle.hear() > 0; }));
+  refuse_each.store(1, std::memory_order_relaxed);
+  PlainClient another(port);
+  const bool ended = support::eventually([&] { return idle.hear() == 0; });
+  refuse_each.store(0, std::memory_order_relaxed);
+  EXPECT_TRUE(ended);
+  server.shutdown(std::chrono::seconds(0));
+}
+
+// The number that the next descriptor gets.
+int lowest_free() {
+  const int fd = ::dup(STDERR_FILENO);
+  ::close(fd);
+  return fd;
+}
+
+RT_TEST(HttpAllocation, ADescriptorThatThereIsNoMemoryForIsClosed) {
+  if (!kCounts) GTEST_SKIP();
+  net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+  PlainClient client(listener.local_address().port());
+  const int free = lowest_free();
+  int thrown = 0;
+  auto without_memory = [&](auto f) {
+    refuse_each.store(1, std::memory_order_relaxed);
+    try {
+      f();
+    } catch (const std::bad_alloc&) {
+      ++thrown;
+    }
+    refuse_each.store(0, std::memory_order_relaxed);
+  };
+  without_memory([&] { (void)listener.accept(); });
+  EXPECT_EQ(lowest_free(), free);
+  without_memory([] { (void)net::pipe(); });
+  EXPECT_EQ(lowest_free(), free);
+  EXPECT_EQ(thrown, 2);
+  EXPECT_TRUE(support::eventually([&] { return client.hear() == 0; }));
 }
 
 }  // namespace

@@ -119,6 +119,28 @@ RT_TEST(HttpLimits, AConnectionThatSaysNothingIsClosed) {
   EXPECT_EQ(idle.hear_all(), "");
 }
 
+RT_TEST(HttpLimits, OneEmptyLineBeforeARequestIsPassedOverAndNoOther) {
+  Server server(ServerOptions{.idle_timeout = 50s, .rest_after = 1ms});
+  add_echo(server);
+  Talk talk(server);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(talk.hear_body(), "hello");
+  talk.say("\r\n");
+  sleep_for(30ms);  // likely to rest by now; it must not matter
+  talk.say("\r\n");
+  EXPECT_EQ(support::status_of(talk.hear_all()), 400);
+}
+
+RT_TEST(HttpLimits, AnEmptyLineIsNoReasonToStayLonger) {
+  Server server(ServerOptions{.idle_timeout = 300ms, .rest_after = 100ms});
+  add_echo(server);
+  Talk talk(server);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(talk.hear_body(), "hello");
+  talk.say("\r\n");
+  EXPECT_EQ(talk.hear_all(), "");
+}
+
 RT_TEST(HttpLimits, AnIdleConnectionThatRestsIsServedAsBefore) {
   Server server(ServerOptions{.rest_after = 1ms});
   add_echo(server);

@@ -380,5 +380,70 @@ RT_TEST(HttpListen, AServerMayListenOnASocketThatSomebodyElseHasBound) {
   server.shutdown(0s);
 }
 
+RT_TEST(HttpListen, AServerThatShutsDownLeavesTheLineOfASharedSocketToTheNext) {
+  Server first(ServerOptions{.max_connections = 1});
+  Chan<void> inside, leave;
+  first.handle("GET /", [&](Request&, Response& res) {
+    inside.send();
+    leave.recv();
+    res.send("of the first");
+  });
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const net::Address any = net::Address::parse("127.0.0.1:0");
+  ASSERT_EQ(::bind(fd, any.data(), any.size()), 0);
+  const int shared = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  first.listen_fd(fd);
+  const std::string address = first.local_address().to_string();
+  auto first_served = spawn([&] { first.serve(); });
+  auto busy = net::TcpConn::connect(address, 50s);
+  busy.set_deadline(50s);
+  busy.write(kGet);
+  inside.recv();
+  // These are in line, but for one that may wait for a place. Either server may answer them.
+  std::vector<net::TcpConn> waiting;
+  auto wait_in_line = [&] {
+    waiting.push_back(net::TcpConn::connect(address, 10s));
+    waiting.back().set_deadline(50s);
+    waiting.back().write(kGet);
+  };
+  for (int i = 0; i < 3; ++i) wait_in_line();
+  auto shut = spawn([&] { return first.shutdown(50s); });
+  leave.close();
+  auto go_on = spawn([&] {
+    while (inside.recv()) {
+    }
+  });
+  hear_until(busy, "of the first");
+  shut.join();
+  first_served.join();
+  inside.close();
+  go_on.join();
+  for (int i = 0; i < 3; ++i) wait_in_line();
+
+  Server next;
+  next.handle("GET /", [](Request&, Response& res) { res.send("of the next"); });
+  next.listen(net::TcpListener::adopt(shared));
+  auto next_served = spawn([&] { next.serve(); });
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    std::string answer = hear_until(waiting[i], i < 3 ? "of the " : "of the next");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << i << answer;
+    EXPECT_FALSE(answer.ends_with("<end>")) << i << answer;
+  }
+  next.shutdown(0s);
+}
+
+RT_TEST(HttpListen, AnAdoptedSocketGetsALineAgain) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const net::Address any = net::Address::parse("127.0.0.1:0");
+  ASSERT_EQ(::bind(fd, any.data(), any.size()), 0);
+  ASSERT_EQ(::listen(fd, 0), 0);
+  Server server;
+  server.listen(net::TcpListener::adopt(fd));
+  std::vector<net::TcpConn> waiting;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NO_THROW(
+        waiting.push_back(net::TcpConn::connect(server.local_address().to_string(), 10s)));
+}
+
 }  // namespace
 }  // namespace magpie::http

@@ -123,6 +123,14 @@ RT_TEST(HttpSmuggling, BadLinesAreRefused) {
       {"a zero byte", std::string("GET / HTTP/1.1\r\nHost: x\r\nA: ") + '\0' + "b\r\n\r\n", 400},
       {"no host", "GET / HTTP/1.1\r\nA: b\r\n\r\n", 400},
       {"two hosts", "GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400},
+      {"a host of dots", "GET / HTTP/1.1\r\nHost: ..\r\n\r\n", 400},
+      {"a host of a dot", "GET / HTTP/1.1\r\nHost: .\r\n\r\n", 400},
+      {"a host of a hyphen", "GET / HTTP/1.1\r\nHost: -\r\n\r\n", 400},
+      {"a host with an empty label", "GET / HTTP/1.1\r\nHost: a..b\r\n\r\n", 400},
+      {"a label that begins with a hyphen", "GET / HTTP/1.1\r\nHost: a.-b\r\n\r\n", 400},
+      {"a label that ends with a hyphen", "GET / HTTP/1.1\r\nHost: a-.b\r\n\r\n", 400},
+      {"colons in brackets", "GET / HTTP/1.1\r\nHost: [:::::]\r\n\r\n", 400},
+      {"too many groups", "GET / HTTP/1.1\r\nHost: [1:2:3:4:5:6:7:8:9]\r\n\r\n", 400},
       {"no version", "GET /\r\nHost: x\r\n\r\n", 400},
       {"two spaces", "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", 400},
@@ -150,6 +158,8 @@ RT_TEST(HttpSmuggling, WhatIsUnusualButClearIsAccepted) {
   const char* requests[] = {
       "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",  // left over from a request before
       "GET http://x/a HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a-b.c_d.:80\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: [::ffff:1.2.3.4]:80\r\n\r\n",
       "GET /?%zz HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET / HTTP/1.1\r\nhOST:x\r\nEmpty:\r\nTabs:\t\ta\t\r\n\r\n",
       "FOO-bar! / HTTP/1.1\r\nHost: x\r\n\r\n",

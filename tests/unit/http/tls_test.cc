@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
@@ -68,6 +69,26 @@ RT_TEST(HttpsServer, HandlersSeeWhoTheClientIs) {
   EXPECT_EQ(unknown.get(url).body, "nobody");
   server.shutdown();
   serving.wait();
+}
+
+RT_TEST(HttpsServer, HalfARecordIsNoReasonToStayLongerThanIdleOnes) {
+  using std::chrono::milliseconds;
+  Server server(ServerOptions{.idle_timeout = milliseconds(100), .rest_after = milliseconds(10)});
+  server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
+  server.listen("127.0.0.1:0", certificate().server());
+  auto served = spawn([&] { server.serve(); });
+  net::TlsConn conn = net::TlsConn::connect(
+      "localhost:" + std::to_string(server.local_address().port()), certificate().client());
+  conn.set_deadline(std::chrono::seconds(20));
+  conn.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::byte bytes[1000];
+  EXPECT_GT(conn.read(bytes), 0u);
+  EXPECT_EQ(::send(conn.native_handle(), "\x17", 1, MSG_NOSIGNAL), 1);
+  std::error_code error;
+  while (conn.read(bytes, error) > 0) {
+  }
+  EXPECT_NE(error, std::errc::timed_out);
+  server.shutdown(std::chrono::seconds(0));
 }
 
 RT_TEST(HttpsServer, AnswersAndKeepsTheConnection) {

@@ -3,9 +3,16 @@
 #include "http/watch.h"
 
 #include <magpie/magpie.h>
+#include <magpie/net/unix.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <system_error>
 #include <vector>
 
@@ -113,6 +120,73 @@ RT_TEST(HttpWatch, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
   busy.enter(Phase::idle);
   for (Waiting* one : {&idle, &busy})
     EXPECT_TRUE(support::eventually([&] { return one->is_woken(); }));
+}
+
+// One whose peer has left, and who may want to hear of it again and again.
+class Departed {
+ public:
+  explicit Departed(const std::shared_ptr<Watchman>& watchman)
+      : stream_(left()), watched_(*watchman, stream_) {}
+  ~Departed() {
+    watched_.forget_context();
+    std::lock_guard hold(mutex_);
+    when_told_ = nullptr;
+  }
+  void ask(std::function<void()> when_told) {
+    std::lock_guard hold(mutex_);
+    when_told_ = std::move(when_told);
+    listen_locked();
+  }
+  // Of when_told: another time.
+  void listen_locked() {
+    Context context = Context::background().with_cancel();
+    hear_.push_back(std::make_unique<std::stop_callback<Hear>>(context.stop_token(), Hear{*this}));
+    watched_.cancel_if_peer_leaves(context);
+  }
+
+ private:
+  static net::UnixConn left() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    net::UnixConn stream = net::UnixConn::adopt(ends[0]);
+    ::close(ends[1]);
+    return stream;
+  }
+  struct Hear {
+    Departed& self;
+    void operator()() const {
+      std::lock_guard hold(self.mutex_);
+      if (self.when_told_) self.when_told_();
+    }
+  };
+
+  net::UnixConn stream_;
+  Watched watched_;
+  Mutex mutex_;
+  // guarded by mutex_, but for the end: nobody is told any more
+  std::function<void()> when_told_;
+  std::vector<std::unique_ptr<std::stop_callback<Hear>>> hear_;
+};
+
+RT_TEST(HttpWatch, EveryContextOfAClientThatLeftIsCancelledHoweverManyLeave) {
+  auto watchman = std::make_shared<Watchman>(no_times(), 1ms);
+  Departed oldest(watchman);
+  std::vector<std::unique_ptr<Departed>> newer;
+  for (int i = 0; i < 70; ++i) newer.push_back(std::make_unique<Departed>(watchman));
+  // Those that were told ask again before the next look. The newest counts the looks.
+  constexpr int kMostLooks = 1000;
+  std::atomic<int> looks{0}, last_look{-1};
+  for (auto& one : newer) {
+    one->ask([&, is_newest = one == newer.back(), self = one.get()] {
+      if (is_newest) ++looks;
+      if (looks < kMostLooks) self->listen_locked();
+    });
+  }
+  const int first_look = looks;
+  oldest.ask([&] { last_look = looks.load(); });
+  EXPECT_TRUE(support::eventually([&] { return last_look >= 0; }));
+  EXPECT_LE(last_look - first_look, 2);
+  newer.clear();
 }
 
 }  // namespace

@@ -313,5 +313,44 @@ RT_TEST(TlsTickets, AClientThatIsNotVouchedForAnyMoreIsNotResumed) {
   EXPECT_FALSE(is_let_in(server.address(), client));
 }
 
+RT_TEST(TlsTickets, AConnectionThatBeganBeforeAReloadGetsNoTicketForAfterIt) {
+  Certificate authority({.common_name = "authority", .names = "", .signs = true});
+  Certificate ada({.common_name = "Ada", .names = "", .signer = &authority});
+  Certificate trusted({.common_name = "authority", .names = "", .signs = true});
+  authority.replace(trusted);
+  TlsServerConfig config({.certificate_file = certificate().certificate,
+                          .key_file = certificate().key,
+                          .client_auth = TlsClientAuth::require,
+                          .client_ca_file = trusted.certificate});
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", config);
+  const std::string address = "localhost:" + std::to_string(listener.local_address().port());
+  TlsClientConfig client({.ca_file = certificate().certificate, .identity = ada.identity()});
+  net::TcpConn raw = net::TcpConn::connect(address);
+  TlsConn begun = listener.accept();
+  Certificate other({.common_name = "other authority", .names = "", .signs = true});
+  other.replace(trusted);
+  config.reload();
+  WaitGroup asking;
+  asking.go([&] {
+    TlsConn conn = TlsConn::client(std::move(raw), "localhost", client);
+    conn.handshake();
+    EXPECT_EQ(support::read_all(conn), "ticket");  // which has come before it
+  });
+  begun.handshake();  // with the certificates of its time
+  begun.write("ticket");
+  begun.shutdown_write();
+  asking.wait();
+  asking.go([&] {
+    (void)error_of([&] {
+      TlsConn conn = TlsConn::connect(address, client);
+      (void)support::read_all(conn);
+    });
+  });
+  TlsConn later = listener.accept();
+  EXPECT_TRUE(error_of([&] { later.handshake(); }).has_value());
+  later.close();
+  asking.wait();
+}
+
 }  // namespace
 }  // namespace magpie
