@@ -86,8 +86,9 @@ struct ProcessOptions {
 
 // A child. Moves. The destructor does not leave it behind: a child that still runs is killed
 // (SIGKILL) and waited for, so wait() first if it is to finish, or detach() it. If run() drops the
-// goroutine that has it, no destructor runs and the child goes on; when it ends it is reaped by the
-// next spawn() at the latest. The functions may be called by several goroutines, and by plain
+// goroutine that has it, no destructor runs and the child goes on; when it has ended the next spawn()
+// reaps it. In the child of a fork() a Process of the parent is left alone: its destructor kills
+// nobody, and wait() and kill() fail with errc::no_child_process. The functions may be called by several goroutines, and by plain
 // threads, at the same time; a stream as streams may. For one that was moved from they throw
 // std::logic_error.
 class Process {
@@ -97,7 +98,7 @@ class Process {
   // default for SIGPIPE, and with the three descriptors only, as far as others are closed on exec:
   // all of Magpie's are. Blocks briefly, without holding a processor. Throws std::system_error,
   // which names the program (or the directory), and std::invalid_argument for an empty command or a
-  // text with a '\0' in it.
+  // text with a '\0' in it; with an error code that is errc::invalid_argument.
   static Process spawn(std::vector<std::string> command, ProcessOptions options = {});
   static Process spawn(std::vector<std::string> command, ProcessOptions options,
                        std::error_code& error);
@@ -154,6 +155,9 @@ class Process {
     return wait_or_kill_ns(context, detail::whole_ns(grace));
   }
   ExitStatus wait_or_kill(const Context& context) { return wait_or_kill_ns(context, 0); }
+  ExitStatus wait_or_kill(const Context& context, std::error_code& error) {
+    return wait_or_kill_ns(context, 0, error);
+  }
   template <class Rep, class Period>
   ExitStatus wait_or_kill(const Context& context, std::chrono::duration<Rep, Period> grace,
                           std::error_code& error) {
@@ -165,7 +169,8 @@ class Process {
   void kill(int signal = SIGKILL);
   void kill(int signal, std::error_code& error);
 
-  // Lets it run on by itself; this object has none then. It is reaped when it ends.
+  // Lets it run on by itself; this object has none then. It is reaped when it ends, if the run() in
+  // which it was spawned goes on; else by the next spawn() after that, and is a zombie until then.
   void detach();
 
   struct Output {
@@ -175,9 +180,14 @@ class Process {
   // Writes the input and closes it, reads output and error to their ends, all at the same time, and
   // waits for the child. What is no pipe is left out. A child that does not read its input is no
   // error. Throws as read, write and wait() do, and std::errc::message_size for more than `limit`
-  // bytes of either; the child is killed then. Inside run() only.
+  // bytes of either; the child is killed then, and all three streams are closed. Inside run() only.
   Output communicate(std::string_view input = {}, std::size_t limit = 64 << 20);
   Output communicate(std::string_view input, std::size_t limit, std::error_code& error);
+  // The same, until the context is over: kills the child and throws std::system_error with its
+  // err().
+  Output communicate(std::string_view input, std::size_t limit, const Context& context);
+  Output communicate(std::string_view input, std::size_t limit, const Context& context,
+                     std::error_code& error);
 
  private:
   std::optional<ExitStatus> wait_until_ns(detail::DeadlineNs deadline);

@@ -11,8 +11,12 @@
 //            holds, is in it: if the kind is among those, the signal is the same one; if not, there
 //            is room.
 // At the end A signal that finds nobody who wants it does what it did before: the handler calls the
-//            former one, the keeper sends it once more after that was put back. So it is received,
-//            or has its usual effect.
+//            former one; if that is the default, the keeper sends the signal once more after that
+//            was put back. So it is received, or has its usual effect.
+// Dispositions  Whoever sets one has the mutex. The handler sets none: it may be late, and somebody
+//            who wants the signal may have come since it looked.
+// fork()     Whoever forks lets in none of them until the child has the former dispositions back:
+//            a signal to the child waits in the kernel, and then has its usual effect there.
 // Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
 //            it (sched/deadlock.h).
 #include <magpie/signal.h>
@@ -91,7 +95,7 @@ struct Registry {
   bool has_keeper = false;
 
   // Written under mutex while the signal is not wanted, read by the handler then.
-  struct sigaction former[kMost + 1];
+  struct sigaction former[kMost + 1] = {};
 };
 Registry& registry() {
   static Registry& all = *new Registry;  // made before there is a handler
@@ -100,23 +104,24 @@ Registry& registry() {
 
 // ---- the handler
 
-void do_as_before(int signal, siginfo_t* info, void* context) {
+// False: it did what the system does, which is not for a handler to do.
+bool do_as_before(int signal, siginfo_t* info, void* context) {
   const struct sigaction& former = registry().former[signal];
   if ((former.sa_flags & SA_SIGINFO) != 0) {
     former.sa_sigaction(signal, info, context);
   } else if (former.sa_handler == SIG_DFL) {
-    sigaction(signal, &former, nullptr);
-    kill(getpid(), signal);  // when this handler has returned
+    return false;
   } else if (former.sa_handler != SIG_IGN) {
     former.sa_handler(signal);
   }
+  return true;
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
   Registry& all = registry();
   // acquire: with the release in stop_catching()
-  if ((all.wanted.load(base::acquire) & bit_of(signal)) == 0)
-    return do_as_before(signal, info, context);
+  if ((all.wanted.load(base::acquire) & bit_of(signal)) == 0 && do_as_before(signal, info, context))
+    return;
   int saved_errno = errno;
   all.pending.fetch_or(bit_of(signal), base::release);
   all.changed.set();
@@ -141,19 +146,29 @@ void start_catching(int signal) {
   sigaction(signal, &action, nullptr);
 }
 
-// With the registry's mutex. A handler of somebody else, who came later, stays.
-void stop_catching(int signal) {
-  Registry& all = registry();
+// With the registry's mutex, or in the child of a fork. A handler of somebody else, who came later,
+// stays.
+void put_former_back(int signal) {
   struct sigaction now = {};
   sigaction(signal, nullptr, &now);
-  if (is_ours(now)) sigaction(signal, &all.former[signal], nullptr);
+  if (is_ours(now)) sigaction(signal, &registry().former[signal], nullptr);
+}
+
+// With the registry's mutex.
+void stop_catching(int signal) {
+  Registry& all = registry();
+  put_former_back(signal);
   all.wanted.fetch_and(~bit_of(signal), base::release);  // with the handler's acquire
 }
 
 // ---- the keeper
 
-// With the registry's mutex. Ours would pass it on, so there is no circle.
-void let_it_have_its_effect(int signal) { kill(getpid(), signal); }
+// With the registry's mutex. Somebody else may have put our handler back after the last one who
+// wanted the signal had ended: it would send it here again.
+void let_it_have_its_effect(int signal) {
+  put_former_back(signal);
+  kill(getpid(), signal);
+}
 
 void deliver_pending() {
   Registry& all = registry();
@@ -194,40 +209,7 @@ bool is_awaited() {
                      [](const SignalSubscription* one) { return one->is_awaited(); });
 }
 
-void forget_in_child() {
-  Registry& all = registry();
-  if (!all.has_keeper) return;
-  for_each(all.wanted.load(base::relaxed), [&](int signal) {  // relaxed: there is one thread
-    struct sigaction now = {};
-    sigaction(signal, nullptr, &now);
-    if (is_ours(now)) sigaction(signal, &all.former[signal], nullptr);
-  });
-  new (&all) Registry;  // the mutex may be locked, and the lists in disorder
-  sched::set_library_thread(nullptr);
-}
-
-// With the registry's mutex, which no fork() can need before it is here.
-void start_keeper() {
-  Registry& all = registry();
-  if (all.has_keeper) return;
-  static const int once = pthread_atfork(nullptr, nullptr, forget_in_child);
-  (void)once;  // no memory for it: a child must exec, then
-
-  // Born with everything blocked: a signal that somebody waits for by sigwait() must not find it.
-  sigset_t everything, before;
-  sigfillset(&everything);
-  pthread_sigmask(SIG_SETMASK, &everything, &before);
-  pthread_t keeper;
-  int error = pthread_create(&keeper, nullptr, keep, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0)
-    throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
-  pthread_detach(keeper);
-  all.has_keeper = true;
-  sched::set_library_thread(is_awaited);
-}
-
-// ---- subscriptions
+// ---- forks
 
 // 0: there is none.
 int preempting_signal() {
@@ -251,6 +233,68 @@ bool can_be_had(int signal) {
   }
   if (signal > SIGSYS && signal < SIGRTMIN) return false;  // the C library's own
   return signal >= 1 && signal <= std::min(SIGRTMAX, kMost);
+}
+
+// What the thread that forks has blocked for that time, in addition to what it had.
+thread_local SignalSet held_back = 0;
+
+// All that anybody may come to want meanwhile: the registry's mutex is not taken, as handlers of
+// others run between this and the fork.
+void hold_signals_back() {
+  SignalSet candidates = 0;
+  int preempting = preempting_signal();  // left alone: the runtime sees to it in the child
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  for (int signal = 1; signal <= kMost; ++signal) {
+    if (!can_be_had(signal) || signal == preempting) continue;
+    sigaddset(&blocked, signal);
+    candidates |= bit_of(signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  held_back = 0;
+  for_each(candidates, [&](int signal) {
+    if (sigismember(&before, signal) == 0) held_back |= bit_of(signal);
+  });
+}
+
+void let_signals_in() {
+  sigset_t held;
+  sigemptyset(&held);
+  for_each(held_back, [&](int signal) { sigaddset(&held, signal); });
+  pthread_sigmask(SIG_UNBLOCK, &held, nullptr);
+}
+
+void forget_in_child() {
+  Registry& all = registry();
+  if (all.has_keeper) {
+    for_each(all.wanted.load(base::relaxed), put_former_back);  // relaxed: there is one thread
+    new (&all) Registry;  // the mutex may be locked, and the lists in disorder
+    sched::set_library_thread(nullptr);
+  }
+  let_signals_in();
+}
+
+// ---- subscriptions
+
+// With the registry's mutex, which no fork() can need before it is here.
+void start_keeper() {
+  Registry& all = registry();
+  if (all.has_keeper) return;
+  static const int once = pthread_atfork(hold_signals_back, let_signals_in, forget_in_child);
+  (void)once;  // no memory for it: a child must exec, then
+
+  // Born with everything blocked: a signal that somebody waits for by sigwait() must not find it.
+  sigset_t everything, before;
+  sigfillset(&everything);
+  pthread_sigmask(SIG_SETMASK, &everything, &before);
+  pthread_t keeper;
+  int error = pthread_create(&keeper, nullptr, keep, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0)
+    throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
+  pthread_detach(keeper);
+  all.has_keeper = true;
+  sched::set_library_thread(is_awaited);
 }
 
 SignalSet checked(std::span<const int> signals) {

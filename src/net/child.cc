@@ -1,11 +1,13 @@
 #include "net/child.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <mutex>
@@ -36,11 +38,14 @@ constexpr idtype_t kPidfd = static_cast<idtype_t>(3);  // P_PIDFD
 [[gnu::noinline]] int open_pidfd(pid_t id) {
   int fd = static_cast<int>(syscall(SYS_pidfd_open, id, 0));
   if (fd >= 0) return fd;
-  int error = errno;
+  throw std::system_error(errno, std::generic_category(), "magpie: pidfd_open");
+}
+
+// It has not been reaped, so the number is its own.
+[[gnu::noinline]] void end_now(pid_t id) {
   ::kill(id, SIGKILL);
   while (waitpid(id, nullptr, 0) < 0 && errno == EINTR) {
   }
-  throw std::system_error(error, std::generic_category(), "magpie: pidfd_open");
 }
 
 // An error number. si_pid is 0 if it has not ended.
@@ -58,33 +63,56 @@ std::uint64_t this_run() {
 // Never destroyed: there may be children until the process has ended. As in Child, nobody calls the
 // runtime with the mutex.
 struct List {
+  explicit List(List* list_of_parent)
+      : of_parent(list_of_parent),
+        forks(list_of_parent == nullptr ? 0 : list_of_parent->forks + 1) {}
+
+  // Of the process that forked this one: kept, so that it is no leak. Its mutex may be locked.
+  [[maybe_unused]] List* const of_parent;
+  const int forks;
   std::mutex mutex;
   std::unordered_map<Child*, std::shared_ptr<Child>> children;  // guarded by mutex
 };
 List& list() {
-  static List& all = *new List;
-  return all;
+  // atomic, published: the first that asks, and the child of a fork before anything else
+  static std::atomic<List*> current = [] {
+    pthread_atfork(nullptr, nullptr, [] {
+      List* of_parent = current.load(std::memory_order_relaxed);  // there is no other thread
+      current.store(new List(of_parent), std::memory_order_release);
+    });
+    return new List(nullptr);
+  }();
+  return *current.load(std::memory_order_acquire);
 }
 
 }  // namespace
 
-Child::Child(pid_t id) : id_(id), pidfd_(open_pidfd(id), Descriptor::Kind::packets) {}
+Child::Child(pid_t id)
+    : id_(id), forks_(list().forks), pidfd_(open_pidfd(id), Descriptor::Kind::packets) {}
 
-std::shared_ptr<Child> Child::watch(pid_t id) {
-  auto child = std::make_shared<Child>(id);
+std::shared_ptr<Child> Child::adopt(pid_t id) {
   try {
-    {
-      std::lock_guard hold(list().mutex);
-      list().children.emplace(child.get(), child);
-    }
-    child->start_reaper();
+    auto child = std::make_shared<Child>(id);
+    std::lock_guard hold(list().mutex);
+    list().children.emplace(child.get(), child);
+    return child;
   } catch (...) {
-    (void)child->send(SIGKILL);
-    (void)child->wait_on_thread(Context::background(), kNoDeadline);
+    end_now(id);
     throw;
   }
-  return child;
 }
+
+void Child::watch() {
+  try {
+    start_reaper();
+  } catch (...) {
+    (void)send(SIGKILL);
+    (void)wait_on_thread(Context::background(), kNoDeadline);
+    throw;
+  }
+}
+
+bool Child::is_of_parent() const { return forks_ != list().forks; }
 
 void Child::reap_orphans() {
   const std::uint64_t now = this_run();
@@ -96,13 +124,13 @@ void Child::reap_orphans() {
       if (child->reaper_run_ != now || now == 0) orphans.push_back(shared);
     }
   }
-  // Its reaper's reference is lost with its stack, so nobody else would close the pidfd.
   for (auto& child : orphans) {
-    if (child->try_reap()) child->pidfd_.close();
+    if (child->try_reap()) child->finish();  // whoever has reaped it may have been dropped before
   }
 }
 
 bool Child::try_reap() {
+  if (is_of_parent()) return true;
   {
     std::lock_guard hold(mutex_);
     if (is_over_) return true;
@@ -116,9 +144,20 @@ bool Child::try_reap() {
     is_over_ = true;
   }
   ended_.close();
+  finish();
+  return true;
+}
+
+// Once it is over: nobody uses the pidfd any more but to wait, and who waits is woken. May be done
+// again.
+void Child::finish() {
+  {
+    // A reaper that was dropped with its run() counts as inside until somebody else comes in.
+    Descriptor::Visit visit(pidfd_);
+    pidfd_.close();
+  }
   std::lock_guard hold(list().mutex);
   list().children.erase(this);
-  return true;
 }
 
 void Child::start_reaper() {
@@ -147,7 +186,8 @@ void Child::reap() {
   }
 }
 
-// Looks now and then: a context has no descriptor, and reap_orphans() may close the pidfd.
+// Looks now and then: a context has no descriptor, and somebody else may reap it, whereupon the number
+// may become another file's.
 [[gnu::noinline]] bool Child::wait_on_thread(const Context& context, DeadlineNs deadline) {
   constexpr std::int64_t kMillisecond = 1'000'000, kLookEveryMs = 10, kLongestMs = 100;
   for (;;) {
@@ -178,6 +218,8 @@ bool Child::wait(const Context& context, DeadlineNs deadline) {
 }
 
 ExitStatus Child::status() const {
+  if (is_of_parent())
+    throw std::system_error(ECHILD, std::generic_category(), "magpie: wait for a process");
   std::lock_guard hold(mutex_);
   if (error_ != 0)
     throw std::system_error(error_, std::generic_category(), "magpie: wait for a process");
@@ -185,6 +227,7 @@ ExitStatus Child::status() const {
 }
 
 [[gnu::noinline]] int Child::send(int signal) {
+  if (is_of_parent()) return ECHILD;
   std::lock_guard hold(mutex_);  // the pidfd is not closed before it is over
   if (is_over_) return 0;
   if (syscall(SYS_pidfd_send_signal, pidfd_.fd(), signal, nullptr, 0) == 0) return 0;

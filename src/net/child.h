@@ -6,8 +6,11 @@
 // for the pidfd itself: the reaper may be dropped with its run(). Whoever finds that the child has
 // ended takes the status under the mutex, once.
 //
-// All children that have not been reaped are on a list; spawn() looks at those whose reaper was
-// dropped.
+// All children that have not been reaped are on a list; spawn() looks at those that have no reaper,
+// or whose reaper was dropped. The pidfd is closed as soon as the status is known.
+//
+// The child of a fork() has a list of its own. Those of its parent are not its children: for it they
+// have no status, and it does not touch their mutexes, which may be locked for ever.
 #pragma once
 
 #include <sys/types.h>
@@ -26,13 +29,16 @@ namespace magpie::detail {
 
 class Child : public std::enable_shared_from_this<Child> {
  public:
-  // Of a process that was just made: puts it on the list, and starts a reaper if a runtime runs.
-  // The process is killed if that fails. Throws std::system_error, std::bad_alloc.
-  static std::shared_ptr<Child> watch(pid_t id);
+  // Of a process that was just made: puts it on the list. Does not wait for anything, so that it may
+  // be called in blocking(). The process is killed if that fails. Throws std::system_error,
+  // std::bad_alloc.
+  static std::shared_ptr<Child> adopt(pid_t id);
+  // Starts a reaper if a runtime runs. The process is killed if that fails. Throws std::bad_alloc.
+  void watch();
   // Reaps those that nobody waits for.
   static void reap_orphans();
 
-  explicit Child(pid_t id);  // only watch() calls it
+  explicit Child(pid_t id);  // only adopt() calls it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
@@ -46,12 +52,15 @@ class Child : public std::enable_shared_from_this<Child> {
   int send(int signal);
 
  private:
+  bool is_of_parent() const;
   bool try_reap();
+  void finish();
   void start_reaper();
   void reap();
   bool wait_on_thread(const Context& context, DeadlineNs deadline);
 
   const pid_t id_;
+  const int forks_;  // before it was made: see is_of_parent()
   io::Descriptor pidfd_;
   const Chan<void> ended_;
 

@@ -2,12 +2,16 @@
 
 #include <string.h>
 
+#include <atomic>
+#include <exception>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include <magpie/go.h>
 #include <magpie/net/buffered.h>
+#include <magpie/select.h>
+#include <magpie/wait_group.h>
 
 #include "net/child.h"
 #include "net/error_code.h"
@@ -58,7 +62,8 @@ Process Process::spawn(std::vector<std::string> command, ProcessOptions options)
   Child::reap_orphans();
   net::Spawned spawned = net::spawn_child(command, options);
   Process process;
-  process.child_ = Child::watch(spawned.id);
+  process.child_ = std::move(spawned.child);
+  process.child_->watch();
   process.input_ = std::move(spawned.input);
   process.output_ = std::move(spawned.output);
   process.error_ = std::move(spawned.error);
@@ -119,37 +124,94 @@ void Process::detach() {
   child_.reset();
 }
 
-Process::Output Process::communicate(std::string_view input, std::size_t limit) {
-  (void)child("communicate");
-  auto read = [limit](net::PipeStream& from) {
-    if (from.native_handle() < 0) return std::string();
-    return net::BufferedReader(from, 64 * 1024).read_all(limit);
-  };
-  JoinHandle<void> writing = magpie::spawn([&] {
-    if (input_.native_handle() < 0) return;
-    std::error_code ignored;  // it may have ended without reading
-    input_.write(input, ignored);
-    input_.close();
-  });
-  JoinHandle<std::string> errors = magpie::spawn([&] { return read(error_); });
-  Output all;
-  try {
-    all.output = read(output_);
-    all.error = errors.join();
-  } catch (...) {
-    (void)child_->send(SIGKILL);
-    for (net::PipeStream* stream : {&input_, &output_, &error_}) stream->close();
-    throw;  // after the handles have waited for their goroutines
+namespace {
+
+// The first thing that went wrong for several goroutines, which then ends what the others wait for.
+class FirstFailure {
+ public:
+  // Calls f. If it throws, and nothing had failed before, calls give_up.
+  template <class F, class GiveUp>
+  void guard(F f, GiveUp give_up) {
+    try {
+      f();
+    } catch (...) {
+      if (has_failed_.exchange(true, std::memory_order_relaxed)) return;
+      failure_ = std::current_exception();
+      give_up();
+    }
   }
-  writing.join();
-  all.status = wait();
+  // When all have returned.
+  void rethrow() {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::atomic<bool> has_failed_{false};  // relaxed: chooses one, and joining tells the rest
+  std::exception_ptr failure_;           // that one writes it
+};
+
+}  // namespace
+
+// Whatever fails, the child is killed and the pipes closed: nobody waits for a child that waits for
+// somebody to read, nor for others who have got its end of a pipe.
+Process::Output Process::communicate(std::string_view input, std::size_t limit,
+                                     const Context& context) {
+  Child& mine = child("communicate");
+  Output all;
+  FirstFailure first;
+  auto guarded = [&](auto f) {
+    first.guard(f, [&] {
+      (void)mine.send(SIGKILL);
+      for (net::PipeStream* stream : {&input_, &output_, &error_}) stream->close();
+    });
+  };
+  auto read = [limit](net::PipeStream& from, std::string& to) {
+    if (from.native_handle() >= 0) to = net::BufferedReader(from, 64 * 1024).read_all(limit);
+  };
+  const Chan<void> finished;
+  WaitGroup streams, watching;
+  guarded([&] {
+    if (context.err()) throw std::system_error(context.err(), "magpie: communicate");
+    if (context.done() != Chan<void>::nil()) {
+      watching.go([&] {
+        guarded([&] {
+          magpie::select(on_recv(finished), on_done(context));
+          if (!finished.closed()) throw std::system_error(context.err(), "magpie: communicate");
+        });
+      });
+    }
+    streams.go([&] {
+      guarded([&] {
+        if (input_.native_handle() < 0) return;
+        std::error_code ignored;  // it may have ended without reading
+        input_.write(input, ignored);
+        input_.close();
+      });
+    });
+    streams.go([&] { guarded([&] { read(error_, all.error); }); });
+    read(output_, all.output);
+  });
+  streams.wait();
+  guarded([&] { all.status = wait(); });
+  finished.close();
+  watching.wait();
+  first.rethrow();
   return all;
+}
+
+Process::Output Process::communicate(std::string_view input, std::size_t limit) {
+  return communicate(input, limit, Context::background());
 }
 
 Process Process::spawn(std::vector<std::string> command, ProcessOptions options,
                        std::error_code& error) {
-  return net::with_error_code(
-      error, [&] { return Process::spawn(std::move(command), std::move(options)); });
+  return net::with_error_code(error, [&] {
+    try {
+      return Process::spawn(std::move(command), std::move(options));
+    } catch (const std::invalid_argument& thrown) {
+      throw std::system_error(std::make_error_code(std::errc::invalid_argument), thrown.what());
+    }
+  });
 }
 ExitStatus Process::wait(std::error_code& error) {
   return net::with_error_code(error, [&] { return wait(); });
@@ -171,6 +233,10 @@ void Process::kill(int signal, std::error_code& error) {
 Process::Output Process::communicate(std::string_view input, std::size_t limit,
                                      std::error_code& error) {
   return net::with_error_code(error, [&] { return communicate(input, limit); });
+}
+Process::Output Process::communicate(std::string_view input, std::size_t limit,
+                                     const Context& context, std::error_code& error) {
+  return net::with_error_code(error, [&] { return communicate(input, limit, context); });
 }
 
 }  // namespace magpie

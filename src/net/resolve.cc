@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <pthread.h>
 
 #include <cerrno>
 #include <memory>
@@ -23,13 +24,18 @@ class ResolverErrors final : public std::error_category {
 };
 
 struct Chosen {
-  std::mutex lock;
+  std::mutex lock;                     // whoever has it waits for nothing else
   std::shared_ptr<Resolver> resolver;  // guarded by lock; null: the system's
 };
 
 // Never destroyed: threads may ask while the program ends.
 Chosen& chosen() {
-  static Chosen& only = *new Chosen;
+  // A fork waits for the lock: nobody would ever release the child's copy.
+  static Chosen& only = []() -> Chosen& {
+    pthread_atfork([] { chosen().lock.lock(); }, [] { chosen().lock.unlock(); },
+                   [] { chosen().lock.unlock(); });
+    return *new Chosen;
+  }();
   return only;
 }
 

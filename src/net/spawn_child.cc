@@ -16,6 +16,7 @@
 
 #include <magpie/blocking.h>
 
+#include "net/child.h"
 #include "net/errors.h"
 
 namespace magpie::net {
@@ -172,8 +173,14 @@ Spawned spawn_child(const std::vector<std::string>& command, const ProcessOption
   if (!options.directory.empty()) plan.set_directory(options.directory);
 
   char* const* environment = options.environment ? variables.data() : environ;
-  // The caller sleeps until the program has begun, or could not.
-  int error = blocking([&] { return plan.carry_out(spawned.id, arguments.data(), environment); });
+  // The caller sleeps until the program has begun, or could not. If run() ends meanwhile the
+  // goroutine does not come back from here: the child is on the list by then.
+  int error = blocking([&] {
+    pid_t id = 0;
+    int failed = plan.carry_out(id, arguments.data(), environment);
+    if (failed == 0) spawned.child = detail::Child::adopt(id);
+    return failed;
+  });
   if (error != 0)
     throw std::system_error(error, std::generic_category(), "magpie: spawn " + command[0]);
   return spawned;

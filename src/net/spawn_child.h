@@ -1,8 +1,7 @@
 // spawn_child.h: starts a program with the descriptors that were asked for.
 #pragma once
 
-#include <sys/types.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,11 +10,11 @@
 namespace magpie::net {
 
 struct Spawned {
-  pid_t id;
+  std::shared_ptr<detail::Child> child;
   PipeStream input, output, error;  // this side of those that are pipes
 };
 
-// Throws as Process::spawn(). The process is still to be watched.
+// Throws as Process::spawn(). The child is on the list, and has no reaper yet.
 Spawned spawn_child(const std::vector<std::string>& command, const ProcessOptions& options);
 
 }  // namespace magpie::net

@@ -214,6 +214,80 @@ TEST(Signals, AreNotThoseOfTheChildOfAFork) {
   EXPECT_EQ(signals.channel().size(), 0U);
 }
 
+// It is sent before the child has done anything, or while it is being born.
+TEST(Signals, ThatAreSentToANewbornChildOfAForkEndIt) {
+  Signals signals({SIGUSR2});
+  for (int i = 0; i < 20; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      sigset_t none;
+      sigemptyset(&none);
+      alarm(20);  // of a child that the signal did not reach
+      for (;;) sigsuspend(&none);
+    }
+    kill(child, SIGUSR2);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR2) << status;
+  }
+  EXPECT_EQ(signals.channel().size(), 0U);
+}
+
+TEST(Signals, AreBlockedAfterAForkAsTheyWereBefore) {
+  Signals signals({SIGUSR2});
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  auto are_right = [&] {
+    sigset_t now;
+    pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    return sigismember(&now, SIGUSR1) == 1 && sigismember(&now, SIGUSR2) == 0 &&
+           sigismember(&now, SIGTERM) == sigismember(&before, SIGTERM);
+  };
+  pid_t child = fork();
+  if (child == 0) _exit(are_right() ? 0 : 1);
+  EXPECT_TRUE(are_right());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// One that has seen that nobody wants the signal any more may go on at any later time.
+TEST(Signals, AreNotTakenFromWhoeverCameSinceByALateHandler) {
+  Disposition by_default(SIGUSR2, SIG_DFL);
+  struct sigaction late = {};
+  {
+    Signals signals({SIGUSR2});
+    sigaction(SIGUSR2, nullptr, &late);
+  }
+  Disposition counted(SIGUSR2, [](int) { handled.fetch_add(1, std::memory_order_relaxed); });
+  handled = 0;
+  late.sa_sigaction(SIGUSR2, nullptr, nullptr);
+  ASSERT_NE(Disposition::of(SIGUSR2), SIG_DFL);
+  EXPECT_TRUE(eventually([] {
+    support::let_signals_in();
+    return handled.load() == 1;
+  }));
+}
+
+// As somebody does who saved it and comes to an end later. SIGWINCH: by default nothing happens.
+TEST(Signals, DoWhatTheyDidBeforeAlsoIfTheHandlerIsPutBackAfterTheEnd) {
+  Disposition by_default(SIGWINCH, SIG_DFL);
+  struct sigaction saved = {};
+  {
+    Signals signals({SIGWINCH});
+    sigaction(SIGWINCH, nullptr, &saved);
+  }
+  sigaction(SIGWINCH, &saved, nullptr);
+  send_to_self(SIGWINCH);
+  EXPECT_TRUE(eventually([] {
+    support::let_signals_in();
+    return Disposition::of(SIGWINCH) == SIG_DFL;
+  }));
+}
+
 TEST(Signals, MayComeAndGoOnManyThreadsAtOnce) {
   std::atomic<bool> stop{false};
   std::thread sender([&] {

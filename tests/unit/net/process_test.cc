@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -82,6 +83,33 @@ RT_TEST(Process, ThatSaysTooMuchIsKilled) {
   EXPECT_EQ(child.wait().signal(), SIGKILL);
 }
 
+// It would wait for ever for somebody to read, and the reader of its output for it.
+RT_TEST(Process, ThatSaysTooMuchOnItsErrorIsKilled) {
+  Process child = sh("head -c 300000 /dev/zero >&2; exec sleep 1000",
+                     {.input = Stdio::pipe(), .output = Stdio::pipe(), .error = Stdio::pipe()});
+  std::error_code error;
+  (void)child.communicate(std::string(300'000, 'i'), 1000, error);
+  EXPECT_EQ(error, std::errc::message_size);
+  EXPECT_EQ(child.wait().signal(), SIGKILL);
+}
+
+RT_TEST(Process, IsKilledWhenTheContextOfACommunicationIsOver) {
+  Context context = Context::background().with_cancel();
+  Process child = sh("echo ready >&2; exec sleep 1000",
+                     {.input = Stdio::pipe(), .output = Stdio::pipe(), .error = Stdio::pipe()});
+  std::error_code error;
+  JoinHandle<void> talk =
+      spawn([&] { (void)child.communicate(std::string(300'000, 'i'), 1000, context, error); });
+  context.cancel();
+  talk.join();
+  EXPECT_EQ(error, context.err());
+  EXPECT_EQ(child.wait().signal(), SIGKILL);
+
+  Process cat = Process::spawn({"cat"}, {.input = Stdio::pipe(), .output = Stdio::pipe()});
+  Context unhurried = Context::background().with_timeout(1h);
+  EXPECT_EQ(cat.communicate("in time", 1000, unhurried).output, "in time");
+}
+
 RT_TEST(Process, ThatDoesNotExistIsAnErrorThatNamesIt) {
   try {
     (void)Process::spawn({"no-such-program-here", "x"});
@@ -102,6 +130,10 @@ RT_TEST(Process, ThatDoesNotExistIsAnErrorThatNamesIt) {
   EXPECT_THROW((void)none.wait(), std::logic_error);
   EXPECT_THROW((void)Process::spawn({}), std::invalid_argument);
   EXPECT_THROW((void)Process::spawn({"echo", std::string("a\0b", 3)}), std::invalid_argument);
+  (void)Process::spawn({}, {}, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  (void)Process::spawn({"true"}, {.output = Stdio::to_output()}, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
   EXPECT_FALSE(has_children());
 }
 
@@ -166,6 +198,8 @@ RT_TEST(Process, IsLeftAloneOrKilledWhenAContextIsOver) {
   (void)child.wait(context, error);
   EXPECT_EQ(error, std::errc::timed_out);
   EXPECT_EQ(child.try_wait(), std::nullopt);
+  EXPECT_EQ(child.wait_or_kill(context, error).signal(), SIGKILL);
+  EXPECT_FALSE(error);
   EXPECT_EQ(child.wait_or_kill(context).signal(), SIGKILL);
 }
 
@@ -241,6 +275,74 @@ RT_TEST(Process, RunsBesideAHundredOthers) {
   EXPECT_FALSE(has_children());
 }
 
+int count_pidfds() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone).string().find("[pidfd]") !=
+        std::string::npos)
+      ++count;
+  }
+  return count;
+}
+
+RT_TEST(Process, ThatHasEndedKeepsNoDescriptor) {
+  const int before = count_pidfds();
+  Process child = sh("read line; exit 0", {.input = Stdio::pipe()});
+  EXPECT_EQ(count_pidfds(), before + 1);
+  child.input().close();
+  EXPECT_TRUE(child.wait().success());
+  EXPECT_TRUE(eventually([&] { return count_pidfds() == before; }));
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+TEST(Process, OfTheParentIsLeftAloneInTheChildOfAFork) {
+  Process process = Process::spawn({"sleep", "1000"});
+  pid_t child = fork();
+  if (child == 0) {
+    std::error_code error;
+    (void)process.wait(error);
+    if (error != std::errc::no_child_process) _exit(1);
+    process.kill(SIGKILL, error);
+    if (error != std::errc::no_child_process) _exit(2);
+    process = Process();
+    _exit(0);
+  }
+  EXPECT_EQ(status_of(child), 0);
+  EXPECT_EQ(process.try_wait(), std::nullopt);
+}
+
+// Others hold the locks of the list and of their children for most of the time.
+TEST(Process, MayBeSpawnedInTheChildOfAForkWhateverOthersDid) {
+  std::vector<Process> many;
+  for (int i = 0; i < 50; ++i) many.push_back(Process::spawn({"sleep", "1000"}));
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      std::error_code ignored;
+      while (!stop.load())
+        (void)Process::spawn({"/"}, {}, ignored);  // looks for orphans, and fails
+    });
+  }
+  for (int i = 0; i < 40 && !HasFailure(); ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // of one that stands still
+      _exit(Process::spawn({"true"}).wait().success() ? 0 : 1);
+    }
+    EXPECT_EQ(status_of(child), 0);
+  }
+  stop = true;
+  for (std::thread& one : others) one.join();
+}
+
 #if !defined(MAGPIE_ASAN)  // what the goroutines that run() drops have is never freed
 TEST(Process, MayOutliveARun) {
   Process child;
@@ -256,6 +358,39 @@ TEST(Process, MayOutliveARun) {
   EXPECT_EQ(second.wait().code(), 6);
   Process third = Process::spawn({"true"});  // without any
   EXPECT_TRUE(third.wait().success());
+}
+
+TEST(Process, ThatOutlivesARunKeepsNoDescriptorWhenItHasEnded) {
+  const int before = count_pidfds();
+  for (bool in_another : {false, true}) {
+    Process child;
+    run([&] {
+      child = sh("read line", {.input = Stdio::pipe()});
+      sleep_for(2ms);  // its reaper waits by now, most likely, and is dropped
+    });
+    child.input().close();
+    if (in_another) {
+      run([&] { child.wait(); });
+    } else {
+      child.wait();
+    }
+    EXPECT_TRUE(eventually([&] { return count_pidfds() == before; })) << in_another;
+  }
+}
+
+// run() ends at any moment of it.
+TEST(Process, IsReapedByTheNextIfItsGoroutineWasDroppedWhileItSpawned) {
+  for (int i = 0; i < 40; ++i) {
+    run([&] {
+      for (int k = 0; k < 3; ++k) go([] { (void)Process::spawn({"true"}).wait(); });
+      sleep_for(std::chrono::microseconds(i * 30));
+    });
+  }
+  EXPECT_TRUE(eventually([] {
+    Process::spawn({"true"}).wait();
+    siginfo_t left;
+    return waitid(P_ALL, 0, &left, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+  }));
 }
 
 TEST(Process, IsReapedByTheNextIfItsGoroutineWasDropped) {

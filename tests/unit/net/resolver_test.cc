@@ -17,6 +17,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "support/net_test.h"
 
@@ -257,6 +258,30 @@ RT_TEST(Resolver, IsAskedForNamesAndNotForNumbers) {
   EXPECT_EQ(listener.local_address().host(), "127.0.0.1");
   set_resolver(nullptr);
   EXPECT_FALSE(resolve("localhost").empty());
+}
+
+// Others have the lock for much of the time.
+TEST(Resolver, MayBeReplacedInTheChildOfAForkWhateverOthersDid) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      while (!stop.load()) set_resolver(nullptr);
+    });
+  }
+  for (int i = 0; i < 100 && !testing::Test::HasFailure(); ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // of one that stands still
+      set_resolver(nullptr);
+      _exit(resolve("127.0.0.1").size() == 1 ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  for (std::thread& one : others) one.join();
 }
 
 }  // namespace
