@@ -27,6 +27,21 @@ class DnsErrors final : public std::error_category {
  public:
   const char* name() const noexcept override { return "dns"; }
   std::string message(int code) const override { return ares_strerror(code); }
+  // So that error == std::errc::timed_out holds, whoever noticed it.
+  std::error_condition default_error_condition(int code) const noexcept override {
+    switch (code) {
+      case ARES_ETIMEOUT:
+        return std::errc::timed_out;
+      case ARES_ECONNREFUSED:
+        return std::errc::connection_refused;
+      case ARES_ENOMEM:
+        return std::errc::not_enough_memory;
+      case ARES_ECANCELLED:
+        return std::errc::operation_canceled;
+      default:
+        return {code, *this};
+    }
+  }
 };
 
 std::error_code code_of_ares(int status) {

@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -82,19 +80,6 @@ struct Given {
   throw std::system_error(error, std::generic_category(), "magpie: listen on a descriptor");
 }
 
-// A socket file that nobody listens on: what a program that was killed has left.
-bool is_stale_socket(const std::string& path) {
-  struct stat status {};
-  if (path.starts_with('@') || ::stat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode))
-    return false;
-  try {
-    (void)net::UnixConn::connect(path);
-    return false;
-  } catch (const std::system_error& error) {
-    return error.code() == std::errc::connection_refused;
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Acceptor> make_acceptor(net::TcpListener listener) {
@@ -118,9 +103,7 @@ std::unique_ptr<Acceptor> make_acceptor(int descriptor) {
 }
 
 net::UnixListener bind_unix(std::string_view path) {
-  const std::string name(path);
-  if (is_stale_socket(name)) ::unlink(name.c_str());
-  return net::UnixListener::bind(name);
+  return net::UnixListener::bind(path, {.replace_stale = true});
 }
 
 }  // namespace magpie::http

@@ -132,7 +132,8 @@ void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& le
       sides[i]->drained = false;
       left.interruption[i] = std::move(sides[i]->interruption);
     }
-    registration_.forget_locked();
+    // A plain thread that came in before this run() began may have registered in it already.
+    if (registration_.generation() != now) registration_.forget_locked();
   }
   run_of_users_.store(now, base::release);  // with forget_earlier_run()
 }

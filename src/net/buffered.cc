@@ -25,9 +25,13 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 BufferedReader::BufferedReader(Stream& stream, std::size_t capacity)
     : stream_(stream), capacity_(std::max<std::size_t>(capacity, 1)) {}
 
+std::size_t BufferedReader::read_stream(std::span<std::byte> into, const Context* context) {
+  return context == nullptr ? stream_.read(into) : stream_.read(into, *context);
+}
+
 // Reads once, after what is there, so that at most about `most` bytes are; there are fewer now.
 // False: the end.
-bool BufferedReader::fill(std::size_t most) {
+bool BufferedReader::fill(std::size_t most, const Context* context) {
   if (at_end_) return false;
   if (begin_ == end_) begin_ = end_ = 0;
   if (end_ == memory_.size()) {
@@ -43,7 +47,7 @@ bool BufferedReader::fill(std::size_t most) {
       memory_.resize(memory_.size() + std::max(room, capacity_));
     }
   }
-  std::size_t count = stream_.read(std::span(memory_).subspan(end_));
+  std::size_t count = read_stream(std::span(memory_).subspan(end_), context);
   end_ += count;
   at_end_ = count == 0;
   return !at_end_;
@@ -55,35 +59,45 @@ std::string_view BufferedReader::take(std::size_t count) {
   return taken;
 }
 
-std::size_t BufferedReader::read(std::span<std::byte> into) {
+std::size_t BufferedReader::read_within(std::span<std::byte> into, const Context* context) {
   if (into.empty()) return 0;
   if (begin_ == end_) {
     if (at_end_) return 0;
-    if (into.size() >= capacity_) return stream_.read(into);
-    if (!fill(capacity_)) return 0;
+    if (into.size() >= capacity_) return read_stream(into, context);
+    if (!fill(capacity_, context)) return 0;
   }
   std::size_t count = std::min(into.size(), end_ - begin_);
   std::memcpy(into.data(), take(count).data(), count);
   return count;
 }
 
-void BufferedReader::read_exact(std::span<std::byte> into) {
-  std::size_t wanted = into.size();
-  while (!into.empty()) {
-    std::size_t count = read(into);
-    if (count == 0) throw EndOfStream(wanted, wanted - into.size());
-    into = into.subspan(count);
+std::size_t BufferedReader::read(std::span<std::byte> into) { return read_within(into, nullptr); }
+std::size_t BufferedReader::read(std::span<std::byte> into, const Context& context) {
+  return read_within(into, &context);
+}
+
+// `got` is how much there was, also when it throws.
+void BufferedReader::read_whole(std::span<std::byte> into, std::size_t& got) {
+  for (got = 0; got < into.size();) {
+    std::size_t count = read(into.subspan(got));
+    if (count == 0) throw EndOfStream(into.size(), got);
+    got += count;
   }
+}
+void BufferedReader::read_exact(std::span<std::byte> into) {
+  std::size_t got;
+  read_whole(into, got);
 }
 
 std::span<const std::byte> BufferedReader::peek(std::size_t count) {
-  while (end_ - begin_ < count && fill(count)) {
+  while (end_ - begin_ < count && fill(count, nullptr)) {
   }
   return buffered();
 }
 
 std::optional<BufferedReader::Piece> BufferedReader::find_piece(std::string_view delimiter,
-                                                                std::size_t limit) {
+                                                                std::size_t limit,
+                                                                const Context* context) {
   if (delimiter.empty()) throw std::invalid_argument("magpie: read_until: an empty delimiter");
   std::size_t searched = 0;
   for (;;) {
@@ -97,18 +111,19 @@ std::optional<BufferedReader::Piece> BufferedReader::find_piece(std::string_view
     searched = text.size() - std::min(text.size(), delimiter.size() - 1);
     if (text.size() >= limit && !(at_end_ && text.size() == limit)) {
       // At the limit just the end can follow.
-      if (text.size() > limit || fill(1)) fail_too_long(limit);
+      if (text.size() > limit || fill(1, context)) fail_too_long(limit);
       continue;
     }
-    if (fill(limit)) continue;
+    if (fill(limit, context)) continue;
     text = as_text(buffered());
     if (text.empty()) return std::nullopt;
     return Piece{text.size(), 0};
   }
 }
 
-std::optional<std::string_view> BufferedReader::next_line(std::size_t limit) {
-  std::optional<Piece> piece = find_piece("\n", limit);
+std::optional<std::string_view> BufferedReader::next_line(std::size_t limit,
+                                                          const Context* context) {
+  std::optional<Piece> piece = find_piece("\n", limit, context);
   if (!piece) return std::nullopt;
   std::string_view line = take(piece->size);
   line.remove_suffix(piece->delimiter);
@@ -116,21 +131,35 @@ std::optional<std::string_view> BufferedReader::next_line(std::size_t limit) {
   return line;
 }
 
-std::optional<std::string> BufferedReader::read_line(std::size_t limit) {
-  std::optional<std::string_view> line = next_line(limit);
+std::optional<std::string> BufferedReader::line_within(std::size_t limit, const Context* context) {
+  std::optional<std::string_view> line = next_line(limit, context);
   if (!line) return std::nullopt;
   return std::string(*line);
 }
+std::optional<std::string> BufferedReader::read_line(std::size_t limit) {
+  return line_within(limit, nullptr);
+}
+std::optional<std::string> BufferedReader::read_line(std::size_t limit, const Context& context) {
+  return line_within(limit, &context);
+}
 
-std::optional<std::string> BufferedReader::read_until(std::string_view delimiter,
-                                                      std::size_t limit) {
-  std::optional<Piece> piece = find_piece(delimiter, limit);
+std::optional<std::string> BufferedReader::piece_within(std::string_view delimiter,
+                                                        std::size_t limit, const Context* context) {
+  std::optional<Piece> piece = find_piece(delimiter, limit, context);
   if (!piece) return std::nullopt;
   return std::string(take(piece->size));
 }
+std::optional<std::string> BufferedReader::read_until(std::string_view delimiter,
+                                                      std::size_t limit) {
+  return piece_within(delimiter, limit, nullptr);
+}
+std::optional<std::string> BufferedReader::read_until(std::string_view delimiter, std::size_t limit,
+                                                      const Context& context) {
+  return piece_within(delimiter, limit, &context);
+}
 
 std::string BufferedReader::read_all(std::size_t limit) {
-  while (end_ - begin_ <= limit && fill(limit)) {
+  while (end_ - begin_ <= limit && fill(limit, nullptr)) {
   }
   if (end_ - begin_ > limit) fail_too_long(limit);
   return std::string(take(end_ - begin_));
@@ -139,15 +168,30 @@ std::string BufferedReader::read_all(std::size_t limit) {
 std::size_t BufferedReader::read(std::span<std::byte> into, std::error_code& error) {
   return with_error_code(error, [&] { return read(into); });
 }
-void BufferedReader::read_exact(std::span<std::byte> into, std::error_code& error) {
-  with_error_code(error, [&] { read_exact(into); });
+std::size_t BufferedReader::read(std::span<std::byte> into, const Context& context,
+                                 std::error_code& error) {
+  return with_error_code(error, [&] { return read(into, context); });
+}
+std::size_t BufferedReader::read_exact(std::span<std::byte> into, std::error_code& error) {
+  std::size_t got = 0;
+  with_error_code(error, [&] { read_whole(into, got); });
+  return got;
 }
 std::optional<std::string> BufferedReader::read_line(std::size_t limit, std::error_code& error) {
   return with_error_code(error, [&] { return read_line(limit); });
 }
+std::optional<std::string> BufferedReader::read_line(std::size_t limit, const Context& context,
+                                                     std::error_code& error) {
+  return with_error_code(error, [&] { return read_line(limit, context); });
+}
 std::optional<std::string> BufferedReader::read_until(std::string_view delimiter, std::size_t limit,
                                                       std::error_code& error) {
-  return with_error_code(error, [&] { return read_until(delimiter, limit); });
+  return with_error_code(error, [&] { return piece_within(delimiter, limit, nullptr); });
+}
+std::optional<std::string> BufferedReader::read_until(std::string_view delimiter, std::size_t limit,
+                                                      const Context& context,
+                                                      std::error_code& error) {
+  return with_error_code(error, [&] { return piece_within(delimiter, limit, &context); });
 }
 std::string BufferedReader::read_all(std::size_t limit, std::error_code& error) {
   return with_error_code(error, [&] { return read_all(limit); });

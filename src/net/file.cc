@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -66,23 +68,86 @@ int write_whole(int fd, std::string_view contents) {
   return 0;
 }
 
-// A file that is replaced keeps its mode; a new one has what the system gives.
-int copy_mode(const std::string& path, const File& file) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) return 0;
-  return fchmod(file.fd(), status.st_mode & 07777) == 0 ? 0 : errno;
-}
-
-[[gnu::noinline]] int replace(const std::string& path, const std::string& temporary,
-                              std::string_view contents) {
-  File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+// Devices are written in place: there is nothing to replace.
+int write_in_place(const std::string& path, std::string_view contents) {
+  File file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (!file.is_open()) return errno;
   int error = write_whole(file.fd(), contents);
-  if (error == 0) error = copy_mode(path, file);
+  if (!file.close() && error == 0) error = errno;
+  return error;
+}
+
+// Where a path leads to, over symbolic links, the last of which may lead to a file that is to be made.
+int follow_links(std::string& path) {
+  for (int links = 0; links < 40; ++links) {
+    char text[PATH_MAX];
+    ssize_t size = readlink(path.c_str(), text, sizeof text);
+    if (size < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno;
+    std::string next(text, static_cast<std::size_t>(size));
+    if (!next.starts_with('/')) next.insert(0, path, 0, path.rfind('/') + 1);
+    path = std::move(next);
+  }
+  return ELOOP;
+}
+
+// A file that is replaced keeps its mode, and its owner and group where the system allows that. Another group, or
+// owner, gets nothing that was meant for the old one.
+int copy_access(const struct stat& old, const File& file) {
+  struct stat now;
+  if (fstat(file.fd(), &now) != 0) return errno;
+  bool same_owner = old.st_uid == now.st_uid || fchown(file.fd(), old.st_uid, gid_t(-1)) == 0;
+  bool same_group = old.st_gid == now.st_gid || fchown(file.fd(), uid_t(-1), old.st_gid) == 0;
+  mode_t mode = old.st_mode & 07777;
+  if (!same_group) mode = (mode & ~mode_t{070}) | (mode & (mode & 07) << 3);
+  if (!same_owner || !same_group) mode &= 01777;
+  return fchmod(file.fd(), mode) == 0 ? 0 : errno;
+}
+
+// Before the name is another's: after a power failure it is the old file's or that of a whole new one.
+int to_disk(const File& file) {
+  if (fsync(file.fd()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
+  return errno;
+}
+
+// A name that is short, as the file's own may be as long as the system allows. Another program may use it already.
+int open_beside(const std::string& path, mode_t mode, std::string& name) {
+  // atomic, a count: goroutines may write files of the same directory
+  static std::atomic<unsigned> number{0};
+  const std::string start =
+      path.substr(0, path.rfind('/') + 1) + ".magpie-" + std::to_string(getpid()) + '-';
+  for (int attempts = 0;; ++attempts) {
+    // relaxed: the numbers only differ
+    name = start + std::to_string(number.fetch_add(1, std::memory_order_relaxed));
+    int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0 || errno != EEXIST || attempts == 1000) return fd;
+  }
+}
+
+// Until it is complete nobody may read more of it than of the old file. A new one has from the beginning the mode that the system
+// gives, by umask or the directory's rules.
+int replace_regular(const std::string& path, const struct stat* old, std::string_view contents) {
+  std::string temporary;
+  File file(open_beside(path, old == nullptr ? 0666 : 0600, temporary));
+  if (!file.is_open()) return errno;
+  int error = write_whole(file.fd(), contents);
+  if (error == 0 && old != nullptr) error = copy_access(*old, file);
+  if (error == 0) error = to_disk(file);
   if (error == 0 && !file.close()) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) unlink(temporary.c_str());
   return error;
+}
+
+[[gnu::noinline]] int replace(std::string path, std::string_view contents) {
+  struct stat old;
+  bool is_there = stat(path.c_str(), &old) == 0;
+  if (!is_there && errno != ENOENT) return errno;
+  if (is_there && S_ISDIR(old.st_mode)) return EISDIR;
+  if (is_there && (S_ISCHR(old.st_mode) || S_ISBLK(old.st_mode)))
+    return write_in_place(path, contents);
+  if (is_there && !S_ISREG(old.st_mode)) return EOPNOTSUPP;
+  if (int error = follow_links(path)) return error;
+  return replace_regular(path, is_there ? &old : nullptr, contents);
 }
 
 }  // namespace
@@ -101,11 +166,7 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view contents, std::error_code& error) {
-  // atomic, a count: of the file beside it, as goroutines may write the same one
-  static std::atomic<unsigned> number{0};
-  std::string temporary =
-      path + ".new-" + std::to_string(getpid()) + '-' + std::to_string(number.fetch_add(1));
-  error = code_of(blocking([&] { return replace(path, temporary, contents); }));
+  error = code_of(blocking([&] { return replace(path, contents); }));
 }
 void write_file(const std::string& path, std::string_view contents) {
   std::error_code error;

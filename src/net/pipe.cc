@@ -30,7 +30,7 @@ namespace {
 // An error number.
 [[gnu::noinline]] int prepare_to_adopt(int fd) {
   int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return errno;
+  if (flags < 0) return errno;
   // Does epoll know this kind?
   int probe = epoll_create1(EPOLL_CLOEXEC);
   if (probe < 0) return errno;
@@ -39,7 +39,8 @@ namespace {
   ::close(probe);
   if (error != 0) return error;
   bool blocks = (flags & O_NONBLOCK) == 0;
-  return blocks && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
+  if (blocks && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? 0 : errno;
 }
 
 }  // namespace

@@ -99,6 +99,11 @@ std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadlin
                              const Context* context, std::error_code& error) {
   error.clear();
   if (context != nullptr && (error = context->err())) return {};
+  // The system would take what is before it for the name.
+  if (host.find('\0') != host.npos) {
+    error = code_of(EINVAL);
+    return {};
+  }
   if (std::vector<Address> found = addresses_of_number(host); !found.empty()) return found;
   std::shared_ptr<Resolver> resolver = chosen_resolver();
   std::vector<Address> found = resolver != nullptr

@@ -4,13 +4,19 @@
 // runtime, so a run() may end meanwhile. There are at most kMostThreads; more questions wait in line, and those that nobody waits
 // for any more are passed over. Who asks for a name that somebody has asked for already waits for the same answer.
 //
-// The lock is held for a few instructions that do not enter the runtime, so no goroutine is dropped with it.
+// While a question is in line there is a thread for it, or none can be had. Then an asker without a limit takes its own question
+// out of the line and answers it where it is. One with a limit could not keep that: it tries again to get a thread, until its
+// time is up.
+//
+// The lock is held for a while that does not enter the runtime, so no goroutine is dropped with it. Threads are started under it: so
+// those that are counted are there.
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -22,6 +28,7 @@
 
 #include <magpie/blocking.h>
 
+#include "base/os.h"
 #include "net/errors.h"
 #include "net/resolve.h"
 #include "net/wait_for.h"
@@ -52,12 +59,20 @@ class Desk {
   // Null: see `error`.
   std::shared_ptr<Question> ask(const std::string& host, std::error_code& error);
 
+  enum class Worker { there, none };
+  // Tries to have a thread for a question that is in line.
+  [[nodiscard]] Worker find_worker(const Question& question);
+  // Unless somebody has taken it.
+  void answer_here(const std::shared_ptr<Question>& question);
+
  private:
   std::shared_ptr<Question> take();
   void work();
+  void answer(Question& question);
   void close_question(const Question& question);
-  [[nodiscard]] bool start_thread();
-  [[nodiscard]] bool give_thread_up();
+  [[nodiscard]] bool start_thread_locked();
+  [[nodiscard]] std::deque<std::weak_ptr<Question>>::iterator place_locked(
+      const Question& question);
 
   // Of the process that forked this one: kept, so that it is no leak.
   [[maybe_unused]] Desk* const of_parent_;
@@ -85,29 +100,46 @@ Desk& desk() {
 
 std::shared_ptr<Question> Desk::ask(const std::string& host, std::error_code& error) {
   std::shared_ptr<Question> question;
-  bool wants_thread = false;
-  {
-    std::lock_guard hold(lock_);
-    auto at = open_.find(host);
-    if (at != open_.end() && (question = at->second.lock()) != nullptr) return question;
-    int event = make_event();
-    if (event < 0) {
-      error = code_of_errno();
-      return nullptr;
-    }
-    question = std::make_shared<Question>(host, event);
-    open_[host] = question;
-    line_.push_back(question);
-    wants_thread = threads_ < kMostThreads;
-    if (wants_thread) ++threads_;
+  std::lock_guard hold(lock_);
+  auto at = open_.find(host);
+  if (at != open_.end() && (question = at->second.lock()) != nullptr) return question;
+  int event = make_event();
+  if (event < 0) {
+    error = code_of_errno();
+    return nullptr;
   }
-  // Without threads somebody has to do it here.
-  if (wants_thread && !start_thread() && give_thread_up()) blocking([this] { work(); });
+  question = std::make_shared<Question>(host, event);
+  open_[host] = question;
+  line_.push_back(question);
+  if (threads_ < kMostThreads && start_thread_locked()) ++threads_;
   return question;
 }
 
+std::deque<std::weak_ptr<Question>>::iterator Desk::place_locked(const Question& question) {
+  return std::find_if(line_.begin(), line_.end(),
+                      [&](const auto& each) { return each.lock().get() == &question; });
+}
+
+Desk::Worker Desk::find_worker(const Question& question) {
+  std::lock_guard hold(lock_);
+  if (threads_ > 0 || place_locked(question) == line_.end()) return Worker::there;
+  if (!start_thread_locked()) return Worker::none;
+  ++threads_;
+  return Worker::there;
+}
+
+void Desk::answer_here(const std::shared_ptr<Question>& question) {
+  {
+    std::lock_guard hold(lock_);
+    auto at = place_locked(*question);
+    if (at == line_.end()) return;
+    line_.erase(at);
+  }
+  blocking([&] { answer(*question); });
+}
+
 // It gets no signals: they are for threads of the program.
-bool Desk::start_thread() {
+bool Desk::start_thread_locked() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -120,28 +152,22 @@ bool Desk::start_thread() {
     static_cast<Desk*>(self)->work();
     return nullptr;
   };
-  bool started = pthread_create(&thread, &attributes, main, this) == 0;
+  bool started = base::os().create_thread(&thread, &attributes, main, this) == 0;
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
 }
 
-// True: there is no other, and the caller has to work in its place.
-bool Desk::give_thread_up() {
-  std::lock_guard hold(lock_);
-  if (threads_ == 1) return true;
-  --threads_;
-  return false;
+void Desk::work() {
+  while (std::shared_ptr<Question> question = take()) answer(*question);
 }
 
-void Desk::work() {
-  while (std::shared_ptr<Question> question = take()) {
-    question->addresses = ask_system(question->host, AI_ADDRCONFIG, question->error);
-    close_question(*question);
-    question->is_there.store(true, std::memory_order_release);  // with look_up_in_thread()
-    std::uint64_t one = 1;
-    (void)!write(question->answered, &one, sizeof one);
-  }
+void Desk::answer(Question& question) {
+  question.addresses = ask_system(question.host, AI_ADDRCONFIG, question.error);
+  close_question(question);
+  question.is_there.store(true, std::memory_order_release);  // with look_up_in_thread()
+  std::uint64_t one = 1;
+  (void)!write(question.answered, &one, sizeof one);
 }
 
 // Null: the line is empty, and the thread does not count any more.
@@ -165,13 +191,32 @@ void Desk::close_question(const Question& question) {
   if (at != open_.end() && at->second.lock().get() == &question) open_.erase(at);
 }
 
+constexpr detail::DeadlineNs kTryAgainEvery = 10'000'000;
+
+std::error_code wait_for_answer(const std::shared_ptr<Question>& question,
+                                detail::DeadlineNs deadline, const Context* context) {
+  const bool is_limited = deadline != detail::kNoDeadline || context != nullptr;
+  while (desk().find_worker(*question) == Desk::Worker::none) {
+    if (!is_limited) {
+      desk().answer_here(question);
+      break;
+    }
+    detail::DeadlineNs soon = detail::steady_now_ns() + kTryAgainEvery;
+    std::error_code error =
+        wait_anywhere(question->answered, POLLIN, std::min(soon, deadline), context);
+    if (error != std::errc::timed_out || deadline <= soon) return error;
+    if (context != nullptr && context->cancelled()) return context->err();
+  }
+  return wait_anywhere(question->answered, POLLIN, deadline, context);
+}
+
 }  // namespace
 
 std::vector<Address> look_up_in_thread(const std::string& host, detail::DeadlineNs deadline,
                                        const Context* context, std::error_code& error) {
   std::shared_ptr<Question> question = desk().ask(host, error);
   if (question == nullptr) return {};
-  error = wait_anywhere(question->answered, POLLIN, deadline, context);
+  error = wait_for_answer(question, deadline, context);
   if (error) return {};
   (void)question->is_there.load(
       std::memory_order_acquire);  // with work(): the kernel's order is not the language's

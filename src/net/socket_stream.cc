@@ -226,10 +226,11 @@ void Listener::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();
 }
 void Listener::set_deadline(Stream::TimePoint time) noexcept {
-  if (descriptor_ == nullptr) return;
-  detail::DeadlineNs ns =
-      time == Stream::TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-  descriptor_->set_deadline(descriptor_->reader(), ns);
+  set_deadline_ns(time == Stream::TimePoint::max() ? detail::kNoDeadline
+                                                   : detail::deadline_at(time));
+}
+void Listener::set_deadline_ns(detail::DeadlineNs deadline) noexcept {
+  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);
 }
 int Listener::native_handle() const noexcept {
   return descriptor_ == nullptr ? -1 : descriptor_->fd();

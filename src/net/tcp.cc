@@ -79,7 +79,7 @@ class Race {
   // Losers end.
   ~Race() { context_.cancel(); }
 
-  // The winner, or the first that failed.
+  // The winner, or the first that failed, or that the time is up.
   Attempt run() {
     std::size_t running = 0, next = 0;
     std::optional<Attempt> first_failure;
@@ -94,10 +94,17 @@ class Race {
       if (result->descriptor != nullptr) return std::move(*result);
       if (!first_failure) first_failure = std::move(result);
     }
+    // Those that were given up when the time was up say nothing about the peer, and others say nothing about those.
+    if (std::error_code over = error_of_limit()) return {Address(), nullptr, over};
     return std::move(*first_failure);
   }
 
  private:
+  std::error_code error_of_limit() const {
+    if (std::error_code over = context_.err()) return over;
+    return code_of(deadline_ <= detail::steady_now_ns() ? ETIMEDOUT : 0);
+  }
+
   // The losers' channel has room, and dies with the last of them.
   void start(const Address& address) {
     go([address, deadline = deadline_, context = context_, finished = finished_]() mutable {

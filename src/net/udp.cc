@@ -221,10 +221,16 @@ Address UdpSocket::local_address() const {
   return address;
 }
 void UdpSocket::set_read_deadline(Stream::TimePoint time) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), ns_of(time));
+  set_read_deadline_ns(ns_of(time));
 }
 void UdpSocket::set_write_deadline(Stream::TimePoint time) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->writer(), ns_of(time));
+  set_write_deadline_ns(ns_of(time));
+}
+void UdpSocket::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
+  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);
+}
+void UdpSocket::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
+  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->writer(), deadline);
 }
 void UdpSocket::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();

@@ -1,8 +1,12 @@
 #include <magpie/net/unix.h>
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
 #include <utility>
 
 #include "net/errors.h"
@@ -27,11 +31,18 @@ std::unique_ptr<Descriptor> connect_unix(std::string_view path, const Context* c
   return error ? nullptr : std::move(descriptor);
 }
 
-// A file that is there, and a socket that nobody listens at.
-bool is_stale(std::string_view path) {
+// What connect(2) says, which is not what UnixConn::connect() says: a listener whose line is full is there.
+[[gnu::noinline]] bool is_refused(const Descriptor& probe, const Address& address) {
+  return connect(probe.fd(), address.data(), address.size()) != 0 && errno == ECONNREFUSED;
+}
+
+// A socket file that nobody listens at. Other files are refused too, and are nobody's to remove.
+bool is_stale(const std::string& path, const Address& address) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
   std::error_code error;
-  (void)connect_unix(path, nullptr, error);
-  return error == std::errc::connection_refused;
+  std::unique_ptr<Descriptor> probe = open_unix(error);
+  return !error && is_refused(*probe, address);
 }
 
 std::unique_ptr<Descriptor> listen_unix(std::string_view path, const UnixBindOptions& options,
@@ -41,7 +52,7 @@ std::unique_ptr<Descriptor> listen_unix(std::string_view path, const UnixBindOpt
   if (error) return nullptr;
   error = bind_to(*descriptor, address);
   if (error == std::errc::address_in_use && options.replace_stale && path.front() != '@' &&
-      is_stale(path)) {
+      is_stale(std::string(path), address)) {
     unlink(std::string(path).c_str());
     error = bind_to(*descriptor, address);
   }
@@ -50,6 +61,23 @@ std::unique_ptr<Descriptor> listen_unix(std::string_view path, const UnixBindOpt
 }
 
 }  // namespace
+
+// The time too, where the file system has it: numbers are used again.
+UnixListener::File UnixListener::File::at(const std::string& path) noexcept {
+  struct statx status {};
+  if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &status) != 0)
+    return {};
+  File file{.device = {status.stx_dev_major, status.stx_dev_minor}, .number = status.stx_ino};
+  if ((status.stx_mask & STATX_BTIME) != 0)
+    file.made = {status.stx_btime.tv_sec, status.stx_btime.tv_nsec};
+  return file;
+}
+
+void UnixListener::remember_file(std::string_view path) {
+  if (path.front() == '@') return;
+  path_ = path;
+  file_ = File::at(path_);
+}
 
 UnixConn UnixConn::connect(std::string_view path) {
   std::error_code error;
@@ -88,13 +116,13 @@ UnixListener UnixListener::bind(std::string_view path, const UnixBindOptions& op
   std::error_code error;
   UnixListener listener(listen_unix(path, options, error));
   if (error) fail(error, binding(path));
-  if (path.front() != '@') listener.path_ = path;
+  listener.remember_file(path);
   return listener;
 }
 UnixListener UnixListener::bind(std::string_view path, const UnixBindOptions& options,
                                 std::error_code& error) {
   UnixListener listener(without_throwing(error, [&] { return listen_unix(path, options, error); }));
-  if (!error && path.front() != '@') listener.path_ = path;
+  if (!error) listener.remember_file(path);
   return listener;
 }
 
@@ -114,13 +142,15 @@ UnixListener& UnixListener::operator=(UnixListener&& other) noexcept {
   close();
   Listener::operator=(std::move(other));
   path_ = std::exchange(other.path_, {});
+  file_ = other.file_;
   return *this;
 }
 
+// The file goes first: as long as the socket listens nobody takes the file for a stale one and puts another in its place.
 void UnixListener::close() noexcept {
-  Listener::close();
-  if (!path_.empty()) unlink(path_.c_str());
+  if (!path_.empty() && File::at(path_) == file_) unlink(path_.c_str());
   path_.clear();
+  Listener::close();
 }
 
 UnixConn UnixListener::accept() {

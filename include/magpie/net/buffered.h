@@ -8,7 +8,8 @@
 // One goroutine at a time; a reader and a writer of the same stream are two things. Errors are
 // those of the stream, and std::errc::message_size for what is longer than its limit. Each call
 // that may fail exists with a std::error_code& too, and throws nothing then but std::bad_alloc;
-// EndOfStream is StreamErrc::end_of_stream there.
+// EndOfStream is StreamErrc::end_of_stream there. Those with a Context end with it, if they have to
+// wait; what has come stays in the reader for the next call.
 #pragma once
 
 #include <cstddef>
@@ -37,21 +38,38 @@ class BufferedReader {
   // As Stream::read: blocks until there is at least one byte; 0: the end.
   std::size_t read(std::span<std::byte> into);
   std::size_t read(std::span<std::byte> into, std::error_code& error);
-  // All of it. Throws EndOfStream too; what there was is read then.
+  std::size_t read(std::span<std::byte> into, const Context& context);
+  std::size_t read(std::span<std::byte> into, const Context& context, std::error_code& error);
+  // All of it. Throws EndOfStream too; what there was is read then: with an error_code it returns how
+  // much that is.
   void read_exact(std::span<std::byte> into);
-  void read_exact(std::span<std::byte> into, std::error_code& error);
+  std::size_t read_exact(std::span<std::byte> into, std::error_code& error);
 
   // The next line, without its "\n" or "\r\n". The last one may have none. Nullopt: the end. The
   // limit counts the line's end too. A longer line is an error, of which nothing is taken: read()
   // gives what there is of it.
   std::optional<std::string> read_line(std::size_t limit = kUsualLimit);
   std::optional<std::string> read_line(std::size_t limit, std::error_code& error);
+  std::optional<std::string> read_line(std::size_t limit, const Context& context);
+  std::optional<std::string> read_line(std::size_t limit, const Context& context,
+                                       std::error_code& error);
+  std::optional<std::string> read_line(const Context& context) {
+    return read_line(kUsualLimit, context);
+  }
   // Up to a delimiter, and with it, so that a last piece without one can be told. Nullopt: the end.
-  // Throws std::invalid_argument for an empty delimiter.
+  // Throws std::invalid_argument for an empty delimiter (an error_code says
+  // errc::invalid_argument).
   std::optional<std::string> read_until(std::string_view delimiter,
                                         std::size_t limit = kUsualLimit);
   std::optional<std::string> read_until(std::string_view delimiter, std::size_t limit,
                                         std::error_code& error);
+  std::optional<std::string> read_until(std::string_view delimiter, std::size_t limit,
+                                        const Context& context);
+  std::optional<std::string> read_until(std::string_view delimiter, std::size_t limit,
+                                        const Context& context, std::error_code& error);
+  std::optional<std::string> read_until(std::string_view delimiter, const Context& context) {
+    return read_until(delimiter, kUsualLimit, context);
+  }
   // Everything up to the end.
   std::string read_all(std::size_t limit);
   std::string read_all(std::size_t limit, std::error_code& error);
@@ -75,9 +93,17 @@ class BufferedReader {
     std::size_t size;       // with the delimiter
     std::size_t delimiter;  // its size, 0 at the end of the stream
   };
-  std::optional<Piece> find_piece(std::string_view delimiter, std::size_t limit);
-  std::optional<std::string_view> next_line(std::size_t limit);
-  bool fill(std::size_t most);
+  // The context may be null.
+  std::size_t read_stream(std::span<std::byte> into, const Context* context);
+  std::size_t read_within(std::span<std::byte> into, const Context* context);
+  void read_whole(std::span<std::byte> into, std::size_t& got);
+  std::optional<std::string> line_within(std::size_t limit, const Context* context);
+  std::optional<std::string> piece_within(std::string_view delimiter, std::size_t limit,
+                                          const Context* context);
+  std::optional<Piece> find_piece(std::string_view delimiter, std::size_t limit,
+                                  const Context* context);
+  std::optional<std::string_view> next_line(std::size_t limit, const Context* context);
+  bool fill(std::size_t most, const Context* context);
   std::string_view take(std::size_t count);
 
   Stream& stream_;
@@ -102,7 +128,7 @@ class BufferedReader::Lines {
     const std::string_view* operator->() const { return &*line_; }
     // Blocks.
     Iterator& operator++() {
-      line_ = reader_->next_line(limit_);
+      line_ = reader_->next_line(limit_, nullptr);
       return *this;
     }
     void operator++(int) { ++*this; }

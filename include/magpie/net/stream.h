@@ -112,6 +112,14 @@ class Stream {
   }
   // The same, so long after now.
   template <class Rep, class Period>
+  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) {
+    set_read_deadline_ns(detail::deadline_after(from_now));
+  }
+  template <class Rep, class Period>
+  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) {
+    set_write_deadline_ns(detail::deadline_after(from_now));
+  }
+  template <class Rep, class Period>
   void set_deadline(std::chrono::duration<Rep, Period> from_now) {
     detail::DeadlineNs ns = detail::deadline_after(from_now);
     set_read_deadline_ns(ns);

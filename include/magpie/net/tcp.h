@@ -83,6 +83,11 @@ class Listener {
   void close() noexcept;
   // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
   void set_deadline(Stream::TimePoint time) noexcept;
+  // The same, so long after now.
+  template <class Rep, class Period>
+  void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    set_deadline_ns(detail::deadline_after(from_now));
+  }
   int native_handle() const noexcept;
   bool is_open() const noexcept;
   // It came by adopt(): others may have the same socket, and its line of waiting connections.
@@ -100,6 +105,8 @@ class Listener {
   [[noreturn]] void fail_to_accept(std::error_code error) const;
 
  private:
+  void set_deadline_ns(detail::DeadlineNs deadline) noexcept;
+
   std::unique_ptr<io::Descriptor> descriptor_;
   bool adopted_ = false;
 };

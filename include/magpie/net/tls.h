@@ -220,6 +220,10 @@ class TlsListener {
   void close() noexcept { listener_.close(); }
   // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
   void set_deadline(Stream::TimePoint time) noexcept { listener_.set_deadline(time); }
+  template <class Rep, class Period>
+  void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    listener_.set_deadline(from_now);
+  }
 
  private:
   TlsListener(TcpListener listener, const TlsServerConfig& config)

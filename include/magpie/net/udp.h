@@ -1,6 +1,7 @@
 // udp.h: datagrams. With an error_code or a Context at the end as in stream.h.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -74,6 +75,25 @@ class UdpSocket {
   Address local_address(std::error_code& error) const;
   void set_read_deadline(Stream::TimePoint time) noexcept;
   void set_write_deadline(Stream::TimePoint time) noexcept;
+  void set_deadline(Stream::TimePoint time) noexcept {
+    set_read_deadline(time);
+    set_write_deadline(time);
+  }
+  // The same, so long after now.
+  template <class Rep, class Period>
+  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    set_read_deadline_ns(detail::deadline_after(from_now));
+  }
+  template <class Rep, class Period>
+  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    set_write_deadline_ns(detail::deadline_after(from_now));
+  }
+  template <class Rep, class Period>
+  void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    detail::DeadlineNs ns = detail::deadline_after(from_now);
+    set_read_deadline_ns(ns);
+    set_write_deadline_ns(ns);
+  }
   void close() noexcept;
   int native_handle() const noexcept;
   bool is_open() const noexcept;
@@ -85,6 +105,8 @@ class UdpSocket {
   // `to` null: the peer.
   std::error_code send_result(Bytes datagram, const Address* to, const Context* context);
   void throw_if(std::error_code error, const char* what, const Address* peer) const;
+  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept;
+  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept;
 
   std::unique_ptr<io::Descriptor> descriptor_;  // null: empty
 };

@@ -1,6 +1,8 @@
 // unix.h: connections on this machine, named by a path. With an error_code or a Context at the end as in tcp.h.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -33,8 +35,9 @@ class UnixConn : public SocketStream {
 struct UnixBindOptions {
   // How many connections may wait for accept(); the system has a limit of its own (net.core.somaxconn).
   int backlog = 65'535;
-  // A socket file that nobody listens at any more, left behind by a program that was killed, is removed first. Not for two
-  // that may start at the same time.
+  // A socket file that nobody listens at any more, left behind by a program that was killed, is removed first. The file of
+  // a listener that lives stays, however busy it is, and so does a file that is no socket. Not for two that may start at the
+  // same time.
   bool replace_stale = false;
 };
 
@@ -42,8 +45,8 @@ class UnixListener : public Listener {
  public:
   UnixListener() noexcept = default;
 
-  // Makes the socket file, which must not exist; the destructor and close() remove it. Throws std::invalid_argument (an
-  // error_code says errc::invalid_argument), std::system_error.
+  // Makes the socket file, which must not exist; the destructor and close() remove it, unless another file has its name by
+  // then. Throws std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
   static UnixListener bind(std::string_view path);
   static UnixListener bind(std::string_view path, std::error_code& error);
   static UnixListener bind(std::string_view path, const UnixBindOptions& options);
@@ -67,7 +70,18 @@ class UnixListener : public Listener {
 
  private:
   using Listener::Listener;
+  struct File {
+    static File at(const std::string& path) noexcept;
+    bool operator==(const File&) const = default;
+
+    std::array<std::uint32_t, 2> device{};
+    std::uint64_t number = 0;
+    std::array<std::int64_t, 2> made{};  // seconds and nanoseconds
+  };
+  void remember_file(std::string_view path);
+
   std::string path_;  // to remove; empty: nothing
+  File file_;         // what path_ named when it was bound
 };
 
 }  // namespace magpie::net

@@ -18,8 +18,8 @@ bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& e
 bool wait_writable_until(int fd, detail::DeadlineNs deadline, std::error_code& error);
 
 // Blocks the goroutine until the descriptor can be read from or written to, or has an error or its end. The descriptor stays
-// the caller's, who keeps it open meanwhile. Throws std::system_error: errc::operation_not_permitted for a descriptor
-// that cannot be waited for (a regular file), errc::bad_file_descriptor.
+// the caller's, who keeps it open meanwhile. A regular file or a directory is always ready, as for poll(2). Throws
+// std::system_error: errc::bad_file_descriptor, errc::operation_not_permitted for one that is not ready and cannot be waited for.
 inline void wait_readable(int fd) { (void)wait_readable_until(fd, detail::kNoDeadline); }
 inline void wait_writable(int fd) { (void)wait_writable_until(fd, detail::kNoDeadline); }
 // The same without exceptions.
@@ -54,7 +54,27 @@ template <class Duration>
   return wait_writable_until(fd, detail::deadline_at(deadline), error);
 }
 
-// The same while a context lives. When it is over: std::system_error with what its err() says.
+// The same, within a time.
+template <class Rep, class Period>
+[[nodiscard]] bool wait_readable(int fd, std::chrono::duration<Rep, Period> timeout) {
+  return wait_readable_until(fd, detail::deadline_after(timeout));
+}
+template <class Rep, class Period>
+[[nodiscard]] bool wait_writable(int fd, std::chrono::duration<Rep, Period> timeout) {
+  return wait_writable_until(fd, detail::deadline_after(timeout));
+}
+template <class Rep, class Period>
+[[nodiscard]] bool wait_readable(int fd, std::chrono::duration<Rep, Period> timeout,
+                                 std::error_code& error) {
+  return wait_readable_until(fd, detail::deadline_after(timeout), error);
+}
+template <class Rep, class Period>
+[[nodiscard]] bool wait_writable(int fd, std::chrono::duration<Rep, Period> timeout,
+                                 std::error_code& error) {
+  return wait_writable_until(fd, detail::deadline_after(timeout), error);
+}
+
+// The same while a context lives. When it is over, or was before: std::system_error with what its err() says.
 void wait_readable(int fd, const Context& context);
 void wait_writable(int fd, const Context& context);
 void wait_readable(int fd, const Context& context, std::error_code& error);

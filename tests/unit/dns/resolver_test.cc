@@ -139,6 +139,7 @@ RT_TEST(DnsResolver, AsksAgainWhenNobodyAnswers) {
   std::error_code error;
   EXPECT_TRUE(resolve("silent.test", error).empty());
   EXPECT_EQ(error.category(), dns_errors());
+  EXPECT_EQ(error, std::errc::timed_out);
   EXPECT_TRUE(support::eventually([&] { return server.questions() >= 3; }));
 }
 

@@ -137,6 +137,35 @@ TEST(Descriptor, AThreadThatHasATurnKeepsItWhenAnotherRunBegins) {
   Descriptor::Turn again(*pipe.from, pipe.from->reader(), "plain thread");
 }
 
+// The thread comes in during one run() and registers in the next, before anybody of that one comes in.
+TEST(Descriptor, WhatAThreadHasRegisteredInANewRunIsKept) {
+  UsedPipe pipe;
+  std::thread plain;
+  std::atomic<bool> is_inside{false}, next_runs{false}, is_done{false};
+  run([&] {
+    { Descriptor::Turn goroutine(*pipe.from, pipe.from->reader(), "goroutine"); }
+    plain = std::thread([&] {
+      Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+      is_inside = true;
+      while (!next_runs) std::this_thread::yield();
+      int attempts = 0;
+      // In vain once, so that it registers.
+      EXPECT_EQ(mine.perform([&](int) -> ssize_t { return ++attempts == 1 ? -EAGAIN : 0; }).error,
+                0);
+      is_done = true;
+    });
+    EXPECT_TRUE(support::eventually([&] { return is_inside.load(); }));
+  });
+  run([&] {
+    next_runs = true;
+    EXPECT_TRUE(support::eventually([&] { return is_done.load(); }));
+    pipe.from->set_deadline(pipe.from->reader(), base::now_ns() + 1'000'000);
+    std::byte byte;
+    EXPECT_EQ(read_some(*pipe.from, {&byte, 1}).error, ETIMEDOUT);  // not EEXIST
+  });
+  plain.join();
+}
+
 TEST(Descriptor, AThreadBehindAGoroutineThatIsGoneGetsTheTurnInTheNextRun) {
   Pipe pipe;
   std::thread behind;

@@ -130,6 +130,41 @@ RT_TEST(BufferedReader, SaysWhatTheStreamSays) {
   EXPECT_EQ(reader.read_line(), "no ending");  // what had come was kept
 }
 
+RT_TEST(BufferedReader, SaysWithoutThrowingWhatWasWrongAndHowMuchThereWas) {
+  auto stream = stream_of("abc", 2);
+  BufferedReader reader(*stream);
+  std::error_code error;
+  EXPECT_EQ(reader.read_until("", 10, error), std::nullopt);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  std::byte buffer[10];
+  EXPECT_EQ(reader.read_exact(std::span(buffer), error), 3u);
+  EXPECT_EQ(error, StreamErrc::end_of_stream);
+  EXPECT_EQ(text_of(std::span(buffer).first(3)), "abc");
+}
+
+RT_TEST(BufferedReader, EndsWithAContextAndLosesNothing) {
+  support::TcpPair pair = support::tcp_pair();
+  BufferedReader reader(pair.server);
+  pair.client.write("li");
+  ASSERT_EQ(reader.peek(2).size(), 2u);
+  Context context = Context::background().with_cancel();
+  WaitGroup waiting;
+  waiting.go([&] {
+    EXPECT_EQ(error_of([&] { (void)reader.read_line(context); }), std::errc::operation_canceled);
+  });
+  EXPECT_TRUE(support::waiting(1));
+  context.cancel();
+  waiting.wait();
+  std::error_code error;
+  EXPECT_EQ(reader.read_until(";", 100, context, error), std::nullopt);
+  EXPECT_EQ(error, context.err());
+  pair.client.write("ne\npiece;rest");
+  EXPECT_EQ(reader.read_line(Context::background()), "line");
+  EXPECT_EQ(reader.read_until(";", Context::background()), "piece;");
+  std::byte buffer[10];
+  EXPECT_GE(reader.read(std::span(buffer), Context::background()), 1u);
+}
+
 RT_TEST(BufferedWriter, WritesManySmallPiecesAtOnce) {
   auto [one, other] = MemoryStream::pair();
   BufferedWriter writer(*one, 100);

@@ -74,9 +74,11 @@ RT_TEST(Pipe, HasOneDirection) {
 
 RT_TEST(Pipe, AdoptsWhatCanBeWaitedForOnly) {
   std::error_code error;
-  int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  int file = open("/proc/self/exe", O_RDONLY);
   (void)PipeStream::adopt(file, error);
   EXPECT_EQ(error, std::errc::operation_not_permitted);
+  EXPECT_EQ(fcntl(file, F_GETFD), 0);
+  EXPECT_EQ(fcntl(file, F_GETFL) & O_NONBLOCK, 0);
   EXPECT_EQ(close(file), 0);  // it is still ours
   (void)PipeStream::adopt(-1, error);
   EXPECT_EQ(error, std::errc::bad_file_descriptor);

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "support/net_test.h"
+#include "support/os_faults.h"
 
 namespace {
 
@@ -282,6 +285,87 @@ TEST(Resolver, MayBeReplacedInTheChildOfAForkWhateverOthersDid) {
   }
   stop = true;
   for (std::thread& one : others) one.join();
+}
+
+RT_TEST(Resolve, RefusesANameWithAZeroByte) {
+  using namespace std::string_literals;
+  EXPECT_EQ(error_of([] { (void)resolve("localhost\0.test"s); }), std::errc::invalid_argument);
+}
+
+// As it would have to ask in place, for as long as that takes.
+RT_TEST(Resolve, EndsWhenItsTimeIsUpAlsoWithoutThreads) {
+  support::ThreadFaults no_threads;
+  ClosedGate closed;
+  EXPECT_EQ(error_of([] { (void)resolve(new_name(), 30ms); }), std::errc::timed_out);
+  Context context = Context::background().with_timeout(30ms);
+  EXPECT_EQ(error_of([&] { (void)resolve(new_name(), context); }), std::errc::timed_out);
+  EXPECT_EQ(gate.calls(), 0);
+}
+
+RT_TEST(Resolve, WithoutThreadsAndALimitDoesItsOwnQuestionAlone) {
+  ClosedGate closed;
+  support::ThreadFaults no_threads;
+  std::string name = new_name();
+  WaitGroup limited;
+  Context context = Context::background().with_cancel();
+  limited.go([&] {
+    std::error_code error;
+    (void)resolve(name, context, error);
+    EXPECT_EQ(error, context.err());
+  });
+  EXPECT_TRUE(support::waiting(1));
+  EXPECT_FALSE(resolve("localhost").empty());  // while the other is in line
+  EXPECT_EQ(gate.calls(), 0);
+  context.cancel();
+  limited.wait();
+}
+
+// Two addresses: nobody listens at the first, and the second never answers, as its line is full.
+struct RefusedThenSilent final : Resolver {
+  RefusedThenSilent() {
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    Address any = Address::parse("127.0.0.2:0");
+    EXPECT_EQ(bind(listener, any.data(), any.size()), 0);
+    EXPECT_EQ(listen(listener, 0), 0);
+    sockaddr_in at{};
+    socklen_t size = sizeof at;
+    EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    port = std::to_string(ntohs(at.sin_port));
+    for (int& client : clients) {
+      client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      (void)connect(client, reinterpret_cast<sockaddr*>(&at), size);
+    }
+  }
+  ~RefusedThenSilent() override {
+    for (int client : clients) close(client);
+    close(listener);
+  }
+  std::vector<Address> look_up(const std::string&, detail::DeadlineNs, const Context*,
+                               std::error_code&) override {
+    return {Address::parse("127.0.0.3:0"), Address::parse("127.0.0.2:0")};
+  }
+
+  int listener = -1;
+  int clients[4];
+  std::string port;
+};
+
+RT_TEST(Connect, ToSeveralAddressesSaysThatItsTimeWasUp) {
+  auto resolver = std::make_shared<RefusedThenSilent>();
+  set_resolver(resolver);
+  std::string where = "two.test:" + resolver->port;
+  EXPECT_EQ(error_of([&] { TcpConn::connect(where, 30ms); }), std::errc::timed_out);
+  Context timed = Context::background().with_timeout(30ms);
+  EXPECT_EQ(error_of([&] { TcpConn::connect(where, timed); }), std::errc::timed_out);
+  Context cancelled = Context::background().with_cancel();
+  WaitGroup canceller;
+  canceller.go([&] {
+    sleep_for(10ms);
+    cancelled.cancel();
+  });
+  EXPECT_EQ(error_of([&] { TcpConn::connect(where, cancelled); }), std::errc::operation_canceled);
+  canceller.wait();
+  set_resolver(nullptr);
 }
 
 }  // namespace
