@@ -146,8 +146,9 @@ class FirstFailure {
   }
 
  private:
-  std::atomic<bool> has_failed_{false};  // relaxed: chooses one, and joining tells the rest
-  std::exception_ptr failure_;           // that one writes it
+  // atomic, a lock: whoever takes it writes failure_, and keeps it; joining publishes that
+  std::atomic<bool> has_failed_{false};
+  std::exception_ptr failure_;
 };
 
 }  // namespace
