@@ -75,7 +75,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   void join_parent();
 
   // for the tree
-  using Whole = sched::Entry;  // it is not dropped between the end of a node and what tells of it
+  using Whole = sched::Entry;  // it is not dropped before all below a node are over, and told
   auto end_locked();
   Held try_hold() { return weak_from_this().lock(); }
 
