@@ -50,6 +50,7 @@ class ContextEndWord {
 // Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
 // link; settling, with add(1), done() and wait() of a WaitGroup; and
 //   Whole                  while one lives, a goroutine that cancels is not dropped
+//   kind_of_end(why)       how it is over, if it is by a cancel for this reason
 //   end_locked()           it is over now; returns what to call when the lock is released
 //   try_hold()             empty: it is dying
 template <class Node>
@@ -143,7 +144,7 @@ class ContextTree {
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
     node.settling.add(1);
-    node.how.set(why);
+    node.how.set(node.kind_of_end(why));
     auto tell = node.end_locked();
     Node* child = node.children;
     node.children = nullptr;

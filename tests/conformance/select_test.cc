@@ -517,5 +517,33 @@ TEST(SelectAfterRun, AThreadThatWaitsAmongTheDroppedMayStillTimeOut) {
   EXPECT_FALSE(c.try_send(1));
 }
 
+TEST(SelectAfterRun, ADeadlineWhoseRunHasEndedIsNoticedByOnDone) {
+  Context context = Context::background();
+  auto with_timer_gone = [&] {
+    run([&] { context = Context::background().with_timeout(5ms); });
+    return context;
+  };
+  Chan<int> never;
+  auto select_it = [&] {
+    Context child = context.with_cancel();
+    EXPECT_EQ(select(on_recv(never), on_done(child)), 1u);
+    EXPECT_EQ(child.err(), std::make_error_code(std::errc::timed_out));
+    EXPECT_EQ(select(on_recv(never), on_done(context), on_timeout(24h)), 1u);
+    EXPECT_EQ(context.err(), std::make_error_code(std::errc::timed_out));
+    EXPECT_TRUE(context.done().closed());
+  };
+  with_timer_gone();
+  run(select_it);
+  with_timer_gone();
+  select_it();
+  with_timer_gone();
+  run([&] {
+    Selector selector;
+    selector.recv(never);
+    selector.done(context);
+    EXPECT_EQ(selector.select(), 1u);
+  });
+}
+
 }  // namespace
 }  // namespace magpie
