@@ -478,6 +478,8 @@ RT_TEST(WithContext, AWriterThatGivesUpKeepsNoReaderOut) {
   EXPECT_FALSE(writer.join());
   reader.join();
   mutex.lock_shared();  // nor one that comes later
+  EXPECT_TRUE(mutex.try_lock_shared());
+  mutex.unlock_shared();
   std::error_code error;
   EXPECT_FALSE(mutex.lock(Context::background().with_timeout(1ms), error));
   mutex.unlock_shared();
