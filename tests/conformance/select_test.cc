@@ -489,6 +489,34 @@ TEST(SelectWithoutARuntime, PlainThreadsSelectAmongThemselves) {
   EXPECT_EQ(select(on_recv(a), otherwise()), 1u);
 }
 
+// Its move throws when it is told to.
+struct Stubborn {
+  static inline int throws_in = 0;
+
+  explicit Stubborn(int its) : value(its) {}
+  Stubborn(Stubborn&& other) : value(other.value) {
+    if (throws_in > 0 && --throws_in == 0) throw std::runtime_error("move");
+    other.value = -1;
+  }
+  int value;
+};
+
+RT_TEST(Selector, AValueWhoseMoveThrowsIsSentTheNextTime) {
+  Chan<Stubborn> channel(1);
+  for (int throws_in = 1; throws_in <= 2; ++throws_in) {
+    Selector selector;
+    selector.send(channel, Stubborn(3));
+    selector.timeout(24h);
+    Stubborn::throws_in = throws_in;
+    EXPECT_THROW(selector.select(), std::runtime_error);
+    Stubborn::throws_in = 0;
+    EXPECT_EQ(selector.select(), 0u);
+    std::optional<Stubborn> received = channel.recv();
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->value, 3);
+  }
+}
+
 // ---- the end of run()
 
 TEST(SelectAfterRun, SelectsThatWereDroppedAreNobodysPartner) {
