@@ -50,7 +50,7 @@ class Chan {
       : core_(detail::make_channel(detail::Element<T>::kKind, capacity)) {}
 
   // The nil channel: sends and receives block for ever, try_ operations refuse, select never chooses it.
-  static Chan nil() noexcept { return Chan(static_cast<detail::ChanCore*>(nullptr)); }
+  static Chan nil() noexcept { return Chan(detail::NilTag()); }
 
   Chan(const Chan& other) noexcept : core_(other.core_) { detail::share(core_); }
   Chan(Chan&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
@@ -167,7 +167,7 @@ class Chan {
 
  private:
   friend struct detail::ChanAccess;
-  explicit Chan(detail::ChanCore* core) noexcept : core_(core) {}
+  explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
 
   detail::ChanCore* core_;
 };
@@ -204,7 +204,7 @@ class Chan<void> {
  public:
   explicit Chan(std::size_t capacity = 0)
       : core_(detail::make_channel(detail::Element<void>::kKind, capacity)) {}
-  static Chan nil() noexcept { return Chan(static_cast<detail::ChanCore*>(nullptr)); }
+  static Chan nil() noexcept { return Chan(detail::NilTag()); }
 
   Chan(const Chan& other) noexcept : core_(other.core_) { detail::share(core_); }
   Chan(Chan&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
@@ -265,7 +265,7 @@ class Chan<void> {
 
  private:
   friend struct detail::ChanAccess;
-  explicit Chan(detail::ChanCore* core) noexcept : core_(core) {}
+  explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
 
   detail::ChanCore* core_;
 };

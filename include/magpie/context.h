@@ -62,8 +62,9 @@ using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, 
 // - An error means that nothing has happened: nothing was sent, received, taken or locked. A call
 //   that is served at the moment at which the context ends may succeed.
 // - They work from plain threads too, and in another run() than that in which the context was made.
-//   A deadline whose run() has ended is noticed by those who wait: they cancel the context, and run
-//   the callbacks of its stop tokens. So may a plain thread that waits.
+//   A deadline whose run() has ended is noticed by those who wait, and by those who ask for done()
+//   or make a context from it: they cancel the context, and run the callbacks of its stop tokens. So
+//   may a plain thread, or a goroutine with a ThreadLock, that waits. err() only tells.
 //
 // A node in a tree of them: cancelling one cancels those that were made from it, not the one it was made from. A shared
 // handle: copies name the same context; every function may be called from any thread, goroutine or not. A context is
@@ -131,6 +132,7 @@ class Context {
  private:
   friend sched::CancelSource* detail::source_of(const Context& context) noexcept;
   friend std::error_code detail::end_of(const Context& context);
+  friend std::int64_t detail::time_to_watch(const Context& context) noexcept;
 
   explicit Context(std::shared_ptr<detail::ContextNode> node) : node_(std::move(node)) {}
 

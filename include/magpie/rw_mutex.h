@@ -52,7 +52,7 @@ class RWMutex {
   [[nodiscard]] bool try_lock_shared() noexcept {
     if (try_lock_shared_at_once()) [[likely]]
       return true;
-    return has_given() && try_lock_shared_behind_dropped();
+    return (has_given() || has_readers()) && try_lock_shared_behind_gone();
   }
 
   // As lock() and lock_shared(), but no longer than until the context is over (context.h): then
@@ -104,7 +104,11 @@ class RWMutex {
   // Some have been let in and have not come yet: goroutines that a run() may have dropped since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
   bool try_lock_behind_dropped() noexcept;
-  bool try_lock_shared_behind_dropped() noexcept;
+  // Beside a writer: they may be in, and the writer have given up.
+  bool has_readers() const noexcept {
+    return (word_.load(std::memory_order_relaxed) & (kWriter - 1)) != 0;
+  }
+  bool try_lock_shared_behind_gone() noexcept;
 
   void lock_slowly() noexcept;
   bool lock_with(sched::CancelSource* source) noexcept;

@@ -53,10 +53,10 @@ auto on_timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
 }
 
 // Goes on when the context is over: err() says why. One among the others: if another case can go on
-// too, either may be chosen. Keep the context meanwhile. Throws std::bad_alloc.
+// too, either may be chosen. Throws std::bad_alloc.
 template <class F = detail::NoHandler>
 auto on_done(const Context& context, F&& f = {}) {
-  return detail::DoneCase<std::decay_t<F>>(context.done(), std::forward<F>(f));
+  return detail::DoneCase<std::decay_t<F>>(context, std::forward<F>(f));
 }
 
 // Goes on at once if no other case can: select() does not wait then. At most one.
@@ -114,7 +114,7 @@ class Selector {
   template <class F = detail::NoHandler>
   std::size_t done(const Context& context, F&& f = {}) {
     return add(std::make_unique<detail::Kept<detail::DoneCase<std::decay_t<F>>>>(
-        context.done(), std::forward<F>(f)));
+        context, std::forward<F>(f)));
   }
   template <class Rep, class Period, class F = detail::NoHandler>
   std::size_t timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {

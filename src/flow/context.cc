@@ -69,13 +69,26 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   }
   ~ContextNode();
 
-  ContextEnd end() const { return how.get(); }
+  // A deadline whose run() has ended counts although nobody has cancelled it yet.
+  ContextEnd end() const {
+    ContextEnd already = how.get();
+    return already == ContextEnd::none ? kind_of_end(already) : already;
+  }
+  // The same for one that is about to be over: what end() has told stays true.
+  ContextEnd kind_of_end(ContextEnd why) const {
+    return source.has_expired_unwatched() ? ContextEnd::timed_out : why;
+  }
+  // Whoever comes by cancels one whose deadline nobody looks after.
+  void notice_end() {
+    if (how.get() == ContextEnd::none && source.has_expired_unwatched())
+      cancel(ContextEnd::timed_out);
+  }
 
   void cancel(ContextEnd why);
   void join_parent();
 
   // for the tree
-  using Whole = sched::Entry;  // it is not dropped between the end of a node and what tells of it
+  using Whole = sched::Entry;  // it is not dropped before all below a node are over, and told
   auto end_locked();
   Held try_hold() { return weak_from_this().lock(); }
 
@@ -167,12 +180,14 @@ using flow::ContextEnd;
 Context Context::background() { return Context(nullptr); }
 
 Context Context::with_cancel() const {
+  if (node_ != nullptr) node_->notice_end();
   auto node = std::make_shared<ContextNode>(node_);
   node->join_parent();
   return Context(std::move(node));
 }
 
 Context Context::with_kept(std::unique_ptr<detail::ContextValue> value) const {
+  if (node_ != nullptr) node_->notice_end();
   auto node = std::make_shared<ContextNode>(node_);
   node->value = std::move(value);
   node->join_parent();
@@ -214,6 +229,7 @@ const void* Context::find_value(const std::type_info& key_type, const void* key,
 
 Chan<void> Context::done() const {
   if (node_ == nullptr) return Chan<void>::nil();
+  node_->notice_end();
   {
     std::lock_guard hold(node_->lock);
     if (node_->done != Chan<void>::nil()) return node_->done;
@@ -222,7 +238,7 @@ Chan<void> Context::done() const {
   std::unique_lock hold(node_->lock);
   if (node_->done == Chan<void>::nil()) {
     node_->done = fresh;
-    if (node_->end() != ContextEnd::none) fresh.close();  // nobody waits for it yet
+    if (node_->how.get() != ContextEnd::none) fresh.close();  // nobody waits for it yet
   }
   return node_->done;
 }
@@ -246,11 +262,17 @@ sched::CancelSource* source_of(const Context& context) noexcept {
 }
 
 std::error_code end_of(const Context& context) {
-  std::error_code already = context.err();
-  if (already || context.node_ == nullptr || !context.node_->source.has_expired_unseen())
-    return already;
-  context.node_->cancel(ContextEnd::timed_out);
+  ContextNode* node = context.node_.get();
+  if (node != nullptr && node->how.get() == ContextEnd::none && node->source.has_expired_unseen())
+    node->cancel(ContextEnd::timed_out);
   return context.err();
+}
+
+std::int64_t time_to_watch(const Context& context) noexcept {
+  if (context.node_ == nullptr) return kNoDeadline;
+  std::int64_t deadline_ns = context.node_->source.deadline_to_watch();
+  if (deadline_ns == sched::kNever) return kNoDeadline;
+  return std::max<std::int64_t>(deadline_ns - steady_now_ns(), 0);
 }
 
 void throw_over(std::error_code why, const char* call) {
@@ -272,11 +294,12 @@ std::optional<TimePoint> Context::deadline() const noexcept {
 
 std::stop_token Context::stop_token() const {
   if (node_ == nullptr) return {};
+  node_->notice_end();
   std::stop_source fresh;
   std::lock_guard hold(node_->lock);
   if (!node_->stop_source.stop_possible()) {
     node_->stop_source = fresh;
-    if (node_->end() != ContextEnd::none) fresh.request_stop();  // it has no callbacks yet
+    if (node_->how.get() != ContextEnd::none) fresh.request_stop();  // it has no callbacks yet
   }
   return node_->stop_source.get_token();
 }

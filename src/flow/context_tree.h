@@ -10,6 +10,7 @@
 //                are kept alive. done() closes. Then the same with each of the children, and theirs.
 //             2. Some may have been over before, by the cancel of another: waits until those are settled.
 //             3. All are settled. 4. Callbacks of stop tokens run, which may do anything.
+//             The first step is whole: a goroutine that is in it is not dropped by the end of run().
 //             A node that is over before the first step: waits until it is settled.
 //
 // No loss   add and step 1 look at the list under the same lock: the child is taken along, or is told that it came late.
@@ -49,6 +50,7 @@ class ContextEndWord {
 // Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
 // link; settling, with add(1), done() and wait() of a WaitGroup; and
 //   Whole                  while one lives, a goroutine that cancels is not dropped
+//   kind_of_end(why)       how it is over, if it is by a cancel for this reason
 //   end_locked()           it is over now; returns what to call when the lock is released
 //   try_hold()             empty: it is dying
 template <class Node>
@@ -88,14 +90,10 @@ class ContextTree {
   // over by this call.
   template <class CallBack>
   static void cancel(Node& top, ContextEnd why, CallBack call_back) {
-    Line to_do, ended, ended_by_others;
-    if (!end_and_take_children(top, why, to_do)) {
+    Line ended, ended_by_others;
+    if (!end_all(top, why, ended, ended_by_others)) {
       top.settling.wait();
       return;
-    }
-    while (Held node = to_do.take_first()) {
-      Line& line = end_and_take_children(*node, why, to_do) ? ended : ended_by_others;
-      line.append(std::move(node));
     }
     while (Held node = ended_by_others.take_first()) node->settling.wait();
     top.settling.done();
@@ -128,13 +126,25 @@ class ContextTree {
     Node* last_ = nullptr;
   };
 
+  // Whole from the first to the last: nobody else could find those that have been taken off their
+  // lists. False: `top` was over before.
+  static bool end_all(Node& top, ContextEnd why, Line& ended, Line& ended_by_others) {
+    [[maybe_unused]] typename Node::Whole whole;
+    Line to_do;
+    if (!end_and_take_children(top, why, to_do)) return false;
+    while (Held node = to_do.take_first()) {
+      Line& line = end_and_take_children(*node, why, to_do) ? ended : ended_by_others;
+      line.append(std::move(node));
+    }
+    return true;
+  }
+
   // False: it was over before.
   static bool end_and_take_children(Node& node, ContextEnd why, Line& to_do) {
-    [[maybe_unused]] typename Node::Whole whole;
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
     node.settling.add(1);
-    node.how.set(why);
+    node.how.set(node.kind_of_end(why));
     auto tell = node.end_locked();
     Node* child = node.children;
     node.children = nullptr;

@@ -109,7 +109,7 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
   if (context.cancelled()) return false;
   if (tokens < 1) return true;
   const std::int64_t cost = cost_ns(tokens);
-  const Chan<void> done = context.done();  // may throw: before anything is taken
+  auto over = on_done(context);  // may throw: before anything is taken
   std::int64_t begin, turn;
   {
     std::lock_guard hold(mutex_);
@@ -123,8 +123,7 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
     if (turn <= now) return true;
   }
   std::size_t ended =
-      select(on_timeout(std::chrono::nanoseconds(turn - detail::steady_now_ns()), [] {}),
-             on_recv(done, [](bool) {}));
+      select(on_timeout(std::chrono::nanoseconds(turn - detail::steady_now_ns()), [] {}), over);
   if (ended == 0) return true;
   std::lock_guard hold(mutex_);
   give_up_locked({begin, begin + cost});

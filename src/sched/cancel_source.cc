@@ -27,14 +27,20 @@ struct CancelSource::Record : CancelRecord {
   void* argument;
 };
 
-std::int64_t CancelSource::deadline_to_watch(const Waiter& waiter) const {
+std::int64_t CancelSource::deadline_to_watch() const {
   if (deadline_ns_ == kNever) return kNever;
-  return waiter.is_thread() || sched::is_over(timer_run_) ? deadline_ns_ : kNever;
+  M* m = current_m();
+  bool by_itself = m == nullptr || m->current->bound;
+  return by_itself || sched::is_over(timer_run_) ? deadline_ns_ : kNever;
 }
 
 bool CancelSource::has_expired_unseen() const {
-  if (deadline_ns_ == kNever) return false;
-  if (current_m() != nullptr && !sched::is_over(timer_run_)) return false;
+  std::int64_t deadline_ns = deadline_to_watch();
+  return deadline_ns != kNever && base::now_ns() >= deadline_ns;
+}
+
+bool CancelSource::has_expired_unwatched() const {
+  if (deadline_ns_ == kNever || !sched::is_over(timer_run_)) return false;
   return base::now_ns() >= deadline_ns_;
 }
 
@@ -45,7 +51,7 @@ bool CancelSource::wait(Waiter& waiter, std::int64_t deadline_ns, WaitReason rea
   // canceller in withdraw, waiting for it with the only P.
   Entry entry;
   Record record(waiter, withdraw, argument);
-  std::int64_t until_ns = std::min(deadline_ns, deadline_to_watch(waiter));
+  std::int64_t until_ns = std::min(deadline_ns, deadline_to_watch());
   bool added = waits_.add(record, Presence());
   // Too late for the canceller. Others know of the waiter already and may wake it, so it cannot
   // turn back: but time is up.

@@ -25,7 +25,7 @@ class CancelSource {
 
   // Before others know of it: it will be over by then, by a timer of that run(). When that has
   // ended nobody cancels it, so those who wait with it look at the time themselves; plain threads
-  // always do.
+  // always do, and bound goroutines: all threads may be bound, and none left to cancel it.
   void set_deadline(std::int64_t deadline_ns, std::uint64_t run) {
     deadline_ns_ = deadline_ns;
     timer_run_ = run;
@@ -35,6 +35,10 @@ class CancelSource {
   }
   // It has a deadline that has passed, and that the caller has to look after.
   bool has_expired_unseen() const;
+  // The same, whoever the caller is: nobody else looks after it. Once true it stays so.
+  bool has_expired_unwatched() const;
+  // The deadline that the caller has to look after while it waits. kNever: none.
+  std::int64_t deadline_to_watch() const;
 
   // As Waiter::wait_until, and no longer than until it is over. True: woken; false: it was over, or
   // time was up, first. `commit` must not return false. `withdraw` runs on another stack or thread,
@@ -54,8 +58,6 @@ class CancelSource {
 
  private:
   struct Record;
-
-  std::int64_t deadline_to_watch(const Waiter& waiter) const;
 
   // fixed after construction
   std::int64_t deadline_ns_ = kNever;

@@ -7,6 +7,7 @@
 #include "sched/overflow.h"
 #include "sched/run_end.h"
 #include "sched/runtime.h"
+#include "sched/timers.h"
 
 namespace magpie::sched {
 namespace {
@@ -20,6 +21,8 @@ void in_child() {
   set_current_m(nullptr);
   forget_outsiders();
   forget_run();
+  forget_timers(*runtime);
+  note_forgotten_run(runtime->generation);
   runtime = nullptr;
 }
 

@@ -11,7 +11,9 @@
 //   waiter may resume it at once. commit and detach are refused in DONE: the joiner goes on, and owns the record.
 //   Each arrow is one atomic exchange, so either the joiner finds DONE or the finisher finds the waiter.
 //   A waiter whose context is over is withdrawn: waiter -> OPEN, unless the finisher was first and
-//   wakes it. Whoever withdraws it may come before commit, and then waits for that ([cancel]).
+//   wakes it. Whoever withdraws it may come before commit, and then waits for that ([cancel]). Two may
+//   withdraw it, a canceller and a timer: a mark in the waiter's record tells the second that OPEN is
+//   the word the first has left, and not that of a waiter that has yet to commit.
 //
 // Protocol  [claim]
 //        QUEUED --meet_entry--> TAKEN          whoever dequeued it runs it
@@ -26,7 +28,8 @@
 //   was left behind, once by right. The two look the same, and it does not matter which is met first: the first is
 //   dropped, the second (now DROPPED) resumes it.
 // Orders    [join] finish releases the result, commit's failure and is_done acquire it; commit releases the
-//           saved context, finish acquires it. [claim] acq_rel: run and free happen on different threads.
+//           saved context, finish acquires it. The mark orders nothing: whoever withdraws ends before the
+//           waiter's record does ([cancel], Waiter::wait_until). [claim] acq_rel: run and free happen on different threads.
 // Proof     tests/model/join_model.cc
 #pragma once
 
@@ -35,6 +38,16 @@
 #include "base/atomic.h"
 
 namespace magpie::sched {
+
+// In the record of one wait: somebody has withdrawn the waiter.
+class WithdrawnMark {
+ public:
+  void set() { word_.store(true, base::relaxed); }           // relaxed: orders nothing
+  bool is_set() const { return word_.load(base::relaxed); }  // relaxed: the same
+
+ private:
+  base::Atomic<bool> word_{false};  // atomic [join]: those who withdraw it
+};
 
 class JoinWord {
  public:
@@ -59,14 +72,17 @@ class JoinWord {
     return leave_open(reinterpret_cast<std::uintptr_t>(waiter));
   }
 
-  // By anyone, of a waiter that is about to commit or has: it does not wait any more.
+  // By anyone, of a waiter that is about to commit or has: it does not wait any more. Of several
+  // who withdraw it one is told yes.
   enum class Withdrawn { yes, no_woken, not_yet };
-  [[nodiscard]] Withdrawn withdraw(void* waiter) {
+  [[nodiscard]] Withdrawn withdraw(void* waiter, WithdrawnMark& mark) {
     auto expected = reinterpret_cast<std::uintptr_t>(waiter);
     // acquire: with commit's release; whoever withdraws it resumes it
-    if (word_.compare_exchange_strong(expected, kOpen, base::acq_rel, base::acquire))
+    if (word_.compare_exchange_strong(expected, kOpen, base::acq_rel, base::acquire)) {
+      mark.set();
       return Withdrawn::yes;
-    return expected == kOpen ? Withdrawn::not_yet : Withdrawn::no_woken;
+    }
+    return expected == kOpen && !mark.is_set() ? Withdrawn::not_yet : Withdrawn::no_woken;
   }
 
   // False: it is done already, the caller frees the record.

@@ -40,6 +40,10 @@ void note_run_end(std::uint64_t generation) {
     each->waiter_.tell_thread();
 }
 
+void note_forgotten_run(std::uint64_t generation) {
+  last_over.store(generation, base::release);  // with is_over()
+}
+
 void forget_waiting_threads() {
   new (&list_lock) base::Lock;
   first_told = nullptr;

@@ -50,4 +50,7 @@ void note_run_end(std::uint64_t generation);
 // In the child of a fork(): its only thread waits for nothing.
 void forget_waiting_threads();
 
+// In the child of a fork(): the run() of the parent is over here.
+void note_forgotten_run(std::uint64_t generation);
+
 }  // namespace magpie::sched

@@ -49,15 +49,26 @@ namespace {
   return true;
 }
 
+bool has_forgotten_sets = false;  // written in the child of a fork(), by its only thread
+
 [[gnu::noinline]] TimerSet::Removal disarm_from_outside(Timer& timer) {
   Outsider leave;
   if (leave) return TimerSet::remove(timer);
   // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
-  while (timer.word.view().set != nullptr) sched_yield();
+  // But not if it was the runtime of the parent of a fork(): its sets stay, in the child.
+  while (TimerSet* set = timer.word.view().set) {
+    if (has_forgotten_sets && set->is_forgotten()) return TimerSet::remove(timer);
+    sched_yield();
+  }
   return timer.word.view().firing ? TimerSet::Removal::firing : TimerSet::Removal::idle;
 }
 
 }  // namespace
+
+void forget_timers(Runtime& rt) {
+  has_forgotten_sets = true;
+  for (P* p : rt.ps.all()) p->timers.forget();
+}
 
 bool arm(Timer& timer, std::int64_t when_ns) {
   Entry entry;

@@ -32,6 +32,9 @@ timer::TimerSet::Removal disarm(Timer& timer);
 // The same, and waits, briefly, until nobody touches the record any more. No lock that fire takes may be held.
 void disarm_and_settle(Timer& timer);
 
+// In the child of a fork(): nobody will fire them, and disarm() lets go of them.
+void forget_timers(Runtime& rt);
+
 // For a goroutine that parks at once: arms, and keeps the set locked until the commit step releases it.
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns);
 void release_held_timers(M* m);

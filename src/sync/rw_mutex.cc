@@ -235,10 +235,17 @@ bool RWMutex::try_lock_behind_dropped() noexcept {
   return try_lock_at_once();
 }
 
-bool RWMutex::try_lock_shared_behind_dropped() noexcept {
+bool RWMutex::try_lock_shared_behind_gone() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
-  return try_lock_shared_at_once();
+  if (try_lock_shared_at_once()) return true;
+  RWCounts& counts = as_counts(counts_);
+  Presence presence;
+  as_lock(lock_).lock();
+  bool in = RWWord::is_abandoned(counts, line_of(as_list(writers_), presence));
+  if (in) RWWord::enter_abandoned_at_once(word_, counts);
+  as_lock(lock_).unlock();
+  return in;
 }
 
 template <class Until>

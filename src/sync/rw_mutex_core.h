@@ -126,6 +126,11 @@ class RWWord {
     --counts.listed;
     ++counts.departing;
   }
+  // By one that is not counted, and does not wait. WRITER stays until it has left: somebody departs.
+  static void enter_abandoned_at_once(Word& word, RWCounts& counts) {
+    word.fetch_add(1, base::acquire);  // [rw-mutex] with the way out of the last writer
+    ++counts.departing;
+  }
   // Readers on the list are in.
   static void admit_listed(RWCounts& counts) {
     counts.departing += counts.listed;

@@ -161,24 +161,32 @@ Joined wait_for_task(TaskRef ref) {
 
 namespace {
 
-// A joiner whose context may be over first. A plain thread is inside the run() until it has told
+// The wait of a joiner whose context may be over first. On its stack.
+struct CancellableJoin {
+  TaskRef ref;
+  WithdrawnMark withdrawn{};
+};
+
+// A plain thread is inside the run() until it has told
 // the goroutine.
 bool tell_goroutine(Waiter& self, void* joined) {
-  TaskRef ref = *static_cast<TaskRef*>(joined);
+  TaskRef ref = static_cast<CancellableJoin*>(joined)->ref;
   bool is_thread = self.is_thread();  // the record may be gone when it is told
   if (!g_of(ref.task)->join.commit(&self)) self.wake();
   if (is_thread) leave_runtime();
   return true;
 }
 
-// The context is over. False: too late, the goroutine has ended, or its run(): the joiner is woken.
+// The context is over, or its deadline has passed: two may come here for one wait. False: too late,
+// the goroutine has ended, or its run(), or the other was first: the joiner is woken.
 bool untell_goroutine(Waiter& self, void* joined) {
-  TaskRef ref = *static_cast<TaskRef*>(joined);
+  auto& wait = *static_cast<CancellableJoin*>(joined);
+  TaskRef ref = wait.ref;
   Presence presence;
   if (presence.generation() != ref.generation) return false;
   JoinWord& join = g_of(ref.task)->join;
   for (int turn = 1;; ++turn) {
-    switch (join.withdraw(&self)) {
+    switch (join.withdraw(&self, wait.withdrawn)) {
       case JoinWord::Withdrawn::yes:
         return true;
       case JoinWord::Withdrawn::no_woken:
@@ -199,7 +207,8 @@ Joined wait_for_task(TaskRef ref, sched::CancelSource* source) {
   if (is_thread ? !enter_run_of(ref) : ref.generation != runtime->generation)
     return Joined::dropped;
   Waiter waiter;
-  if (!source->wait(waiter, kNever, WaitReason::join, tell_goroutine, untell_goroutine, &ref))
+  CancellableJoin wait{ref};
+  if (!source->wait(waiter, kNever, WaitReason::join, tell_goroutine, untell_goroutine, &wait))
     return Joined::not_yet;
   if (!is_thread) return Joined::by_us;
   return enter_run_of(ref) ? Joined::by_outsider : Joined::dropped;

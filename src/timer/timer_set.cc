@@ -222,6 +222,10 @@ TimerSet::Removal TimerSet::remove(Timer& timer) {
   for (;;) {
     auto [set, firing] = timer.word.view();
     if (set == nullptr) return firing ? Removal::firing : Removal::idle;
+    if (set->is_forgotten()) [[unlikely]] {
+      timer.word.leave();
+      return Removal::removed;
+    }
     std::lock_guard hold(set->lock_);
     if (timer.word.view().set != set) continue;  // it was taken, or moved, meanwhile
     set->remove_locked(timer);

@@ -52,6 +52,11 @@ class TimerSet {
   // Nobody else uses either meanwhile, but for remove().
   void move_all_to(TimerSet& other);
 
+  // In the child of a fork(): nobody fires its timers, and others may have been in the middle of it.
+  // From now on it is not touched, and who removes a timer from it just lets the timer go.
+  void forget() { size_.store(kForgotten, base::relaxed); }  // relaxed: there is one thread
+  bool is_forgotten() const { return size_.load(base::relaxed) == kForgotten; }
+
   // Takes any one out as if it were due, for the end of the scheduler; null: there is none.
   Timer* take_any();
 
@@ -124,6 +129,8 @@ class TimerSet {
   void remove_locked(Timer& timer);
   Timer* take_earliest_locked(std::int64_t not_after_ns);
   void publish_locked(std::size_t size);
+
+  static constexpr std::size_t kForgotten = ~std::size_t{0};
 
   base::QuickLock lock_;  // [quick-lock]: sets live as long as the scheduler
   // guarded by lock_

@@ -501,5 +501,11 @@ RT_TEST(Channels, APairThatPlaysPingPongDoesNotStarveTheOthers) {
   players.wait();
 }
 
+RT_TEST(Chan, ALiteralZeroIsACapacity) {
+  EXPECT_EQ(Chan<int>(0).capacity(), 0u);
+  EXPECT_NE(Chan<int>(0), Chan<int>::nil());
+  EXPECT_NE(Chan<void>(0), Chan<void>::nil());
+}
+
 }  // namespace
 }  // namespace magpie

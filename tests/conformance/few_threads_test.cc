@@ -13,6 +13,7 @@
 #include <ctime>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "support/let_signals_in.h"
@@ -301,6 +302,19 @@ TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirst
   EXPECT_NE(testing::internal::GetCapturedStderr().find("no thread to look after"),
             std::string::npos);
   for (const int fd : {first[0], first[1], second[0], second[1]}) close(fd);
+}
+
+TEST(FewThreads, ADeadlineEndsTheWaitOfABoundGoroutineThatHasTheOnlyThread) {
+  run(Options{.procs = 1, .max_threads = 1}, [] {
+    ThreadLock here;
+    Mutex mutex;
+    mutex.lock();
+    std::error_code error;
+    EXPECT_FALSE(mutex.lock(Context::background().with_timeout(1ms), error));
+    EXPECT_EQ(error, std::make_error_code(std::errc::timed_out));
+    Context context = Context::background().with_timeout(1ms);
+    EXPECT_EQ(select(on_recv(Chan<int>::nil()), on_done(context)), 1u);
+  });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "base/sanitizer.h"
@@ -51,6 +52,32 @@ RT_TEST(Fork, InsideABlockingCallTheChildIsAPlainThread) {
   pid_t child = blocking([] { return fork(); });
   if (child == 0) _exit(goroutine_id() == 0 ? 7 : 8);
   EXPECT_EQ(exit_code_of(child), 7);
+}
+
+RT_TEST(Fork, TheChildIsThroughWithTimersAndGroupsOfItsParentAtOnce) {
+  std::optional<Timer> stopped(std::in_place, 24h), destroyed(std::in_place, 24h);
+  std::optional<Ticker> ticker(std::in_place, 24h);
+  std::optional<Context> kept(Context::background().with_timeout(24h));
+  std::optional<Context> cancelled(Context::background().with_timeout(24h));
+  std::optional<TaskGroup> group(std::in_place);
+  Context of_group = group->context();
+  group->go([of_group] {
+    std::error_code error;
+    (void)sleep_for(24h, of_group, error);
+  });
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    stopped->stop();
+    destroyed.reset();
+    ticker.reset();
+    kept.reset();
+    cancelled->cancel();
+    group.reset();
+    _exit(7);
+  }
+  EXPECT_EQ(exit_code_of(child), 7);
+  of_group.cancel();
 }
 
 #if !defined(MAGPIE_TSAN) && \

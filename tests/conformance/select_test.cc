@@ -489,6 +489,34 @@ TEST(SelectWithoutARuntime, PlainThreadsSelectAmongThemselves) {
   EXPECT_EQ(select(on_recv(a), otherwise()), 1u);
 }
 
+// Its move throws when it is told to.
+struct Stubborn {
+  static inline int throws_in = 0;
+
+  explicit Stubborn(int its) : value(its) {}
+  Stubborn(Stubborn&& other) : value(other.value) {
+    if (throws_in > 0 && --throws_in == 0) throw std::runtime_error("move");
+    other.value = -1;
+  }
+  int value;
+};
+
+RT_TEST(Selector, AValueWhoseMoveThrowsIsSentTheNextTime) {
+  Chan<Stubborn> channel(1);
+  for (int throws_in = 1; throws_in <= 2; ++throws_in) {
+    Selector selector;
+    selector.send(channel, Stubborn(3));
+    selector.timeout(24h);
+    Stubborn::throws_in = throws_in;
+    EXPECT_THROW(selector.select(), std::runtime_error);
+    Stubborn::throws_in = 0;
+    EXPECT_EQ(selector.select(), 0u);
+    std::optional<Stubborn> received = channel.recv();
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->value, 3);
+  }
+}
+
 // ---- the end of run()
 
 TEST(SelectAfterRun, SelectsThatWereDroppedAreNobodysPartner) {
@@ -515,6 +543,34 @@ TEST(SelectAfterRun, AThreadThatWaitsAmongTheDroppedMayStillTimeOut) {
   });
   thread->join();  // its neighbours' stacks are gone by now
   EXPECT_FALSE(c.try_send(1));
+}
+
+TEST(SelectAfterRun, ADeadlineWhoseRunHasEndedIsNoticedByOnDone) {
+  Context context = Context::background();
+  auto with_timer_gone = [&] {
+    run([&] { context = Context::background().with_timeout(5ms); });
+    return context;
+  };
+  Chan<int> never;
+  auto select_it = [&] {
+    Context child = context.with_cancel();
+    EXPECT_EQ(select(on_recv(never), on_done(child)), 1u);
+    EXPECT_EQ(child.err(), std::make_error_code(std::errc::timed_out));
+    EXPECT_EQ(select(on_recv(never), on_done(context), on_timeout(24h)), 1u);
+    EXPECT_EQ(context.err(), std::make_error_code(std::errc::timed_out));
+    EXPECT_TRUE(context.done().closed());
+  };
+  with_timer_gone();
+  run(select_it);
+  with_timer_gone();
+  select_it();
+  with_timer_gone();
+  run([&] {
+    Selector selector;
+    selector.recv(never);
+    selector.done(context);
+    EXPECT_EQ(selector.select(), 1u);
+  });
 }
 
 }  // namespace

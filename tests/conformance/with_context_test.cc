@@ -381,6 +381,34 @@ TEST_P(WithContextRaces, ASleepEndsOnceAlsoWhenTimeIsUpAtTheSameMoment) {
   });
 }
 
+// The context's timer cancels it, and each thread looks at the time itself.
+TEST_P(WithContextRaces, AJoinEndsOnceAlsoWhenTwoNoticeItsDeadline) {
+  run(Options{.procs = procs()}, [] {
+    constexpr int kThreads = 20;
+    std::vector<JoinHandle<void>> endless;
+    for (int i = 0; i < kThreads; ++i) endless.push_back(spawn([] { sleep_for(24h); }));
+    const int rounds = support::scaled(40);
+    for (int round = 0; round < rounds; ++round) {
+      Context context = Context::background().with_timeout(2ms);
+      std::atomic<int> timed_out{0};
+      WaitGroup group;
+      group.add(kThreads);
+      std::vector<std::thread> threads;
+      for (auto& one : endless) {
+        threads.emplace_back([&] {
+          std::error_code error;
+          if (!one.join(context, error) && error == kTimedOut) timed_out.fetch_add(1);
+          group.done();
+        });
+      }
+      group.wait();
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(timed_out.load(), kThreads);
+    }
+    for (auto& one : endless) one.detach();
+  });
+}
+
 RT_TEST(WithContext, WhatWasNotSentStaysWithItsSender) {
   Chan<std::unique_ptr<int>> plain;
   auto value = std::make_unique<int>(7);
@@ -450,6 +478,8 @@ RT_TEST(WithContext, AWriterThatGivesUpKeepsNoReaderOut) {
   EXPECT_FALSE(writer.join());
   reader.join();
   mutex.lock_shared();  // nor one that comes later
+  EXPECT_TRUE(mutex.try_lock_shared());
+  mutex.unlock_shared();
   std::error_code error;
   EXPECT_FALSE(mutex.lock(Context::background().with_timeout(1ms), error));
   mutex.unlock_shared();

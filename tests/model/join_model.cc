@@ -13,6 +13,7 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   neither is seen
 // Mutant MUTANT_BLIND_EXCHANGE    commit, detach and claim do not look who came first
 // Mutant MUTANT_WITHDRAWS_EARLY   a joiner is resumed before it has told that it waits
+// Mutant MUTANT_UNMARKED          the second who withdraws it is not told of the first
 #include "model_run.h"
 
 #include "sched/join.h"
@@ -23,6 +24,7 @@ using magpie::base::acquire;
 using magpie::base::release;
 using magpie::sched::ClaimWord;
 using magpie::sched::JoinWord;
+using magpie::sched::WithdrawnMark;
 
 // A goroutine and its joiner.
 struct Pair {
@@ -127,6 +129,7 @@ struct JoinAndFinish : model::Scenario<2> {
 // until the canceller has looked is [cancel]'s.
 struct JoinOrCancel : model::Scenario<3> {
   Pair pair;
+  WithdrawnMark mark;
   int cancelled = 0;  // the model's own
   void before() override { pair.claim.take_removed(); }
   void thread(unsigned index) override {
@@ -142,7 +145,7 @@ struct JoinOrCancel : model::Scenario<3> {
   }
   void cancel() {
     for (;;) {
-      switch (pair.join.withdraw(&pair)) {
+      switch (pair.join.withdraw(&pair, mark)) {
         case JoinWord::Withdrawn::yes:
           return resume();
         case JoinWord::Withdrawn::no_woken:
@@ -163,6 +166,41 @@ struct JoinOrCancel : model::Scenario<3> {
     pair.check_end();
     RL_ASSERT(pair.joined + cancelled == 1);
   }
+};
+
+// One joins until its context is over, a canceller and a timer both find that it is. Nobody ends the
+// goroutine meanwhile.
+struct TwoWithdraw : model::Scenario<3> {
+  JoinWord join;
+  WithdrawnMark mark;
+  rl::var<int> context;
+  int resumed = 0;  // the model's own
+  void before() override { context(RL_INFO) = 0; }
+  void thread(unsigned index) override {
+    if (index == 0) {
+      context(RL_INFO) = 1;
+      RL_ASSERT(join.commit(this));
+    } else {
+      withdraw();
+    }
+  }
+  void withdraw() {
+    WithdrawnMark own;
+    WithdrawnMark& seen = model::chosen<"MUTANT_UNMARKED">() ? own : mark;
+    for (;;) {
+      switch (join.withdraw(this, seen)) {
+        case JoinWord::Withdrawn::yes:
+          RL_ASSERT(++resumed == 1);
+          RL_ASSERT(context(RL_INFO) == 1);
+          return;
+        case JoinWord::Withdrawn::no_woken:
+          return;
+        case JoinWord::Withdrawn::not_yet:
+          rl::yield(1, RL_INFO);
+      }
+    }
+  }
+  void after() override { RL_ASSERT(resumed == 1); }
 };
 
 // One lets it go, one runs it to the end.
@@ -257,6 +295,7 @@ int main(int argc, char** argv) {
   return model::Runs(argc, argv)
       .explore<JoinAndFinish>("join and finish", model::full())
       .explore<JoinOrCancel>("join until cancelled, and finish", model::bounded(6))
+      .explore<TwoWithdraw>("join until two withdraw it", model::bounded(6))
       .explore<DetachAndFinish>("detach and finish", model::full())
       .explore<ClaimAndDequeue>("claim and dequeue", model::full())
       .explore<ClaimedBlocks>("a claimed goroutine blocks", model::full())

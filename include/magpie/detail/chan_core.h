@@ -25,6 +25,11 @@ struct ChanCore {
   std::atomic<std::uint64_t> references{1};  // atomic, references
 };
 
+// Makes the nil channel. Nothing converts to it: a literal 0 is a capacity.
+struct NilTag {
+  explicit NilTag() = default;
+};
+
 // A channel with one reference. Throws std::length_error for a capacity whose memory no machine has, std::bad_alloc.
 ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
 void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone

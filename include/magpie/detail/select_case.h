@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/context.h>
 #include <magpie/detail/element.h>
 #include <magpie/detail/select_core.h>
 
@@ -159,20 +160,29 @@ class SendCase<void, F> : public ChannelCase {
   [[no_unique_address]] F handler_;
 };
 
-// Keeps the channel: done() made its handle for this case alone.
+// Keeps the channel: done() made its handle for this case alone. And the context: if nobody else
+// looks at its deadline the case does, as a time-out that cancels it.
 template <class F>
 class DoneCase : public ChannelCase {
  public:
-  DoneCase(Chan<void> done, F f) : done_(std::move(done)), handler_(std::move(f)) {}
+  DoneCase(Context context, F f)
+      : context_(std::move(context)), done_(context_.done()), handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+  void enter(SelectCase& entry, Rest& rest, std::size_t& index) {
+    (void)end_of(context_);
     entry.channel = ChanAccess::core(done_);
     entry.direction = Direction::receive;
+    std::int64_t ns = time_to_watch(context_);
+    if (ns != kNoDeadline) rest.add_timeout(index, ns);
     ++index;
   }
-  void finish(ChanResult) { handler_(); }
+  void finish(ChanResult) {
+    (void)end_of(context_);
+    handler_();
+  }
 
  private:
+  Context context_;
   Chan<void> done_;
   [[no_unique_address]] F handler_;
 };

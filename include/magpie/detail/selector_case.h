@@ -66,10 +66,10 @@ class KeptSend : public AnyCase {
       next_.emplace(std::as_const(value_));
     } else {
       if (spent_) return false;
-      spent_ = true;
-      next_.emplace(std::move(value_));
+      if (!next_) next_.emplace(std::move(value_));
     }
     out_.emplace(*next_);
+    spent_ = true;  // not before: what throws above is tried again
     return true;
   }
 

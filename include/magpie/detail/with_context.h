@@ -1,6 +1,7 @@
 // with_context.h: calls that wait no longer than until a context is over. Not part of the API.
 #pragma once
 
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +21,10 @@ sched::CancelSource* source_of(const Context& context) noexcept;
 // As Context::err(). A context that should be over by now, but whose run() has ended with its
 // timer, is cancelled here.
 std::error_code end_of(const Context& context);
+
+// In nanoseconds, until the context's deadline, if the caller has to look after that itself; else
+// kNoDeadline.
+std::int64_t time_to_watch(const Context& context) noexcept;
 
 // std::system_error, which names the call.
 [[noreturn]] void throw_over(std::error_code why, const char* call);

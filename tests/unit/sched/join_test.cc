@@ -30,6 +30,15 @@ TEST(JoinWord, AGoroutineThatEndsWakesItsJoiner) {
   EXPECT_TRUE(word.is_done());
 }
 
+TEST(JoinWord, AJoinerIsWithdrawnOnceAndTheSecondWhoTriesIsToldSo) {
+  JoinWord word;
+  WithdrawnMark mark;
+  EXPECT_EQ(word.withdraw(&word, mark), JoinWord::Withdrawn::not_yet);
+  ASSERT_TRUE(word.commit(&word));
+  EXPECT_EQ(word.withdraw(&word, mark), JoinWord::Withdrawn::yes);
+  EXPECT_EQ(word.withdraw(&word, mark), JoinWord::Withdrawn::no_woken);
+}
+
 TEST(JoinWord, ADetachedGoroutineFreesItsOwnRecord) {
   JoinWord word;
   ASSERT_TRUE(word.detach());
