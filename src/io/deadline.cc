@@ -9,7 +9,11 @@ namespace magpie::io {
 using timer::kNever;
 using timer::TimerSet;
 
-Deadline::~Deadline() { sched::disarm_and_settle(*this); }
+Deadline::~Deadline() {
+  sched::disarm_and_settle(*this);
+  sched::Entry entry;  // as in set()
+  core_.leave();
+}
 
 bool Deadline::has_passed() const {
   std::int64_t when = core_.when_ns();

@@ -16,7 +16,7 @@
 //   end of run():  the timer was taken out:  armed = never.  The first who registers in the next
 //                  run() sets it again
 //   owner, before its memory goes:  takes the timer out until it is idle; one that fires may put
-//                                   itself in again
+//                                   itself in again, and then has the lock yet: takes it once
 //
 // No late   Whenever the lock is free: armed <= when, or `when` had passed as it was set, or no
 //           runtime runs. And armed is not never exactly if the timer is in a set for that time, or
@@ -77,6 +77,12 @@ class DeadlineCore {
       armed_ns_ = timer::kNever;
     }
     host.finished();
+  }
+
+  // By its owner, who has taken the timer out for good: whoever put it in again lets the lock go first.
+  void leave() {
+    lock_.lock();
+    lock_.unlock();
   }
 
   std::int64_t armed_ns_for_tests() const { return armed_ns_; }

@@ -128,7 +128,8 @@ TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
       [](int number) {
         if (number == kThird) {
           making_third = true;
-          while (!main_returns) usleep(100);
+          // Not for ever: on a slow machine it may be main's own thread that makes it.
+          for (int i = 0; i < 50'000 && !main_returns; ++i) usleep(100);
           usleep(50'000);  // run() has most likely come to wait for its threads
         }
         return number != kMaker;
@@ -140,7 +141,7 @@ TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
       });
   run(Options{.procs = 3}, [] {
     go([] {
-      go([] {});
+      go([] { spin_until(making_third); });
       spin_until(making_third);
     });
     spin_until(making_third);  // the thread of the goroutine makes the next

@@ -12,6 +12,7 @@
 // Mutant MUTANT_NO_LOCK         the end of run() does not take the deadline's lock
 // Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime runs
 // Mutant MUTANT_SETTLES_ONCE    the owner does not look again after a fire that has ended
+// Mutant MUTANT_LEAVES_AT_ONCE  the owner does not take the lock once more, which the timer may still have
 // Mutant MUTANT_NEVER_DISARMS   a mover puts the timer into a set although it is in one, or fires
 // Mutant MUTANT_NEVER_FIRING    a mover takes one that fires for idle
 // Mutant MUTANT_RELAXED_RELEASE the mover does not see that the fire is over
@@ -44,10 +45,12 @@ class Lock {
     if (!is_refused()) mutex_.lock(RL_INFO);
   }
   void unlock() {
+    if (record != nullptr) RL_ASSERT((*record)(RL_INFO) == 1);
     if (!is_refused()) mutex_.unlock(RL_INFO);
   }
 
-  static inline unsigned ends_run = ~0u;  // the thread that does, while it does
+  static inline unsigned ends_run = ~0u;         // the thread that does, while it does
+  static inline rl::var<int>* record = nullptr;  // the memory that the lock is in
 
  private:
   static bool is_refused() { return chosen<"MUTANT_NO_LOCK">() && rl::thread_index() == ends_run; }
@@ -155,6 +158,7 @@ struct Host {
     } else {
       while (remove()) rl::yield(1, RL_INFO);
     }
+    if (!chosen<"MUTANT_LEAVES_AT_ONCE">()) core.leave();
     memory(RL_INFO) = 0;
     RL_ASSERT(!set.has(RL_INFO));
   }
@@ -240,6 +244,7 @@ struct Destroyed : model::Scenario<2> {
     host.begin();
     host.core.set(host, kSoon);
     host.core.set(host, kLast);
+    Lock::record = &host.memory;
   }
   void thread(unsigned index) override {
     if (index == 0) {
@@ -248,6 +253,7 @@ struct Destroyed : model::Scenario<2> {
       host.fire_at(kSoon);
     }
   }
+  void after() override { Lock::record = nullptr; }
 };
 
 }  // namespace
