@@ -4,9 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/sanitizer.h"
 
 namespace magpie::base {
@@ -28,14 +30,16 @@ class OwnSleep {
   }
 };
 
-// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
-// syscall(): a thread that sleeps again and again would never run the handler.
-void let_signals_in() {
 #if defined(MAGPIE_TSAN)
+// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
+// syscall(). One that comes just before a sleep does not end it: so no sleep is long.
+constexpr std::int64_t kLongestSleepNs = 100'000'000;
+
+void let_signals_in() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
 }
+#endif
 
 }  // namespace
 
@@ -43,7 +47,6 @@ void note_own_sleeps_in(std::atomic<bool>* place) { own_sleep = place; }
 
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected) {
 #if defined(MAGPIE_TSAN)
-  // With a time, however late, a signal ends the call; without, the kernel begins it anew.
   futex_wait_until(word, expected, std::numeric_limits<std::int64_t>::max());
 #else
   OwnSleep asleep;
@@ -55,13 +58,18 @@ void futex_wait_until(const Atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t deadline_ns) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   std::int64_t at = deadline_ns < 0 ? 0 : deadline_ns;
+#if defined(MAGPIE_TSAN)
+  at = std::min(at, now_ns() + kLongestSleepNs);
+#endif
   timespec deadline{.tv_sec = static_cast<time_t>(at / kSecond),
                     .tv_nsec = static_cast<long>(at % kSecond)};
   OwnSleep asleep;
   // The bitset kind takes a point in time, the plain kind a duration.
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, &deadline, nullptr,
           FUTEX_BITSET_MATCH_ANY);
+#if defined(MAGPIE_TSAN)
   let_signals_in();
+#endif
 }
 
 void futex_wake(const Atomic<std::uint32_t>& word, int count) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/sanitizer.h"
 
 namespace magpie::poll {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
+
+#if defined(MAGPIE_TSAN)
+constexpr bool kHasFineTimes =
+    false;  // it does not know epoll_pwait2(), and keeps signals back while a thread is in there
+#else
+constexpr bool kHasFineTimes = true;
+#endif
 
 int error_of(int result) { return result == 0 ? 0 : errno; }
 
@@ -64,7 +72,7 @@ int Poller::wait_once(std::span<epoll_event> events, std::int64_t until_ns) {
   if (until_ns == kAtOnce) return epoll_wait(epoll_, events.data(), most, 0);
   if (until_ns == kNever) return epoll_wait(epoll_, events.data(), most, -1);
   std::int64_t left = std::max<std::int64_t>(until_ns - base::now_ns(), 0);
-  if (!coarse_.load(base::relaxed)) {
+  if (kHasFineTimes && !coarse_.load(base::relaxed)) {
     timespec time{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     int count = epoll_pwait2(epoll_, events.data(), most, &time, nullptr);
     if (count >= 0 || errno == EINTR) return count;
