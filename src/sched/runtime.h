@@ -6,6 +6,7 @@
 #include <magpie/runtime.h>
 
 #include "base/atomic.h"
+#include "sched/abandoned_timers.h"
 #include "sched/chaos.h"
 #include "sched/g_pool.h"
 #include "sched/global_queue.h"
@@ -49,6 +50,7 @@ struct Runtime {
 
   Search search;  // [search-or-sleep]
   Watch watch;    // [watch]
+  AbandonedTimers abandoned_timers;
   Idle idle;
   GlobalQueue global;
   Network network;

@@ -94,6 +94,20 @@ void disarm_and_settle(Timer& timer) {
   }
 }
 
+void abandon(Timer& timer) { runtime->abandoned_timers.put(timer); }
+
+// One at a time: run() may end while this goroutine waits for the allocator.
+void drop_abandoned() {
+  for (;;) {
+    Timer* timer = [] {
+      Entry entry;
+      return runtime->abandoned_timers.take();
+    }();
+    if (timer == nullptr) return;
+    timer->drop(*timer);
+  }
+}
+
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
   TimerSet& timers = m->p->timers;
   timers.lock().lock();
@@ -173,6 +187,7 @@ void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
 }
 
 void drop_timers(Runtime& rt) {
+  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
   for (P* p : rt.ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
       if (timer->drop != nullptr) {

@@ -68,16 +68,15 @@ bool TimerState::finish_and_unlock() {
   return dies;
 }
 
-// Who fires is inside the runtime and must not wait for the allocator: a goroutine of its own does.
 void TimerState::free_outside() {
+  sched::abandon(*this);
   try {
-    magpie::go([this] { delete this; });
-  } catch (const std::bad_alloc&) {
-    delete this;
+    magpie::go(sched::drop_abandoned);
+  } catch (const std::bad_alloc&) {  // the next one's, or the end of the runtime, sees to it
   }
 }
 
-// The runtime ends.
+// The runtime ends, or it was abandoned.
 void TimerState::drop_state(timer::Timer& timer) {
   auto& self = static_cast<TimerState&>(timer);
   self.lock.lock();
