@@ -82,7 +82,7 @@ Stream::Result PipeStream::write_result(Parts parts, const Context* context) {
   Descriptor::Turn turn(*descriptor_, descriptor_->writer(), "write", limit.get());
   Result all;
   while (!left.empty() && !all.error) {
-    io::Outcome some = turn.perform([&](int fd) { return left.write_some(fd, kAll); });
+    io::Outcome some = turn.perform([&](int fd) { return write_quietly(fd, left, kAll); });
     left.drop(some.count);
     all = {all.bytes + some.count, code_of(some.error)};
   }

@@ -1,9 +1,8 @@
 // socket_stream.cc: connected and listening sockets, whatever their family.
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "io/descriptor.h"
 #include "net/errors.h"
 #include "net/socket.h"
+#include "net/unwritten_parts.h"
 
 namespace magpie::net {
 
@@ -46,59 +46,25 @@ Outcome read_some(Descriptor* descriptor, std::span<std::byte> into, const io::L
       into.size());
 }
 
-// The parts that are not written yet, a system call's worth of them at a time.
-class Remaining {
- public:
-  explicit Remaining(std::span<const std::span<const std::byte>> parts) : parts_(parts) {
-    skip_empty();
-  }
-  bool empty() const { return parts_.empty(); }
-
-  ssize_t send_some(int fd) const {
-    if (parts_.size() == 1) {
-      std::span<const std::byte> first = parts_[0].subspan(done_);
-      ssize_t count = send(fd, first.data(), first.size(), MSG_NOSIGNAL);
-      return count < 0 ? -errno : count;
-    }
-    constexpr std::size_t kMost = 16;
-    iovec vectors[kMost];
-    std::size_t used = std::min(parts_.size(), kMost);
-    for (std::size_t i = 0; i < used; ++i) {
-      std::span<const std::byte> part = i == 0 ? parts_[0].subspan(done_) : parts_[i];
-      vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
-    }
-    msghdr message{};
-    message.msg_iov = vectors;
-    message.msg_iovlen = used;
-    ssize_t count = sendmsg(fd, &message, MSG_NOSIGNAL);
-    return count < 0 ? -errno : count;
-  }
-
-  void drop(std::size_t count) {
-    done_ += count;
-    skip_empty();
-  }
-
- private:
-  void skip_empty() {
-    while (!parts_.empty() && done_ >= parts_[0].size()) {
-      done_ -= parts_[0].size();
-      parts_ = parts_.subspan(1);
-    }
-  }
-
-  std::span<const std::span<const std::byte>> parts_;
-  std::size_t done_ = 0;  // of the first part
-};
+ssize_t send_some(int fd, const UnwrittenParts& parts) {
+  iovec vectors[UnwrittenParts::kAtOnce];
+  msghdr message{};
+  message.msg_iov = vectors;
+  message.msg_iovlen = parts.next(vectors, SIZE_MAX);
+  ssize_t count = message.msg_iovlen == 1
+                      ? send(fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
+                      : sendmsg(fd, &message, MSG_NOSIGNAL);
+  return count < 0 ? -errno : count;
+}
 
 // The count is right after an error too.
 Outcome write_all(Descriptor* descriptor, Stream::Parts parts, const io::Limit* limit) {
   if (descriptor == nullptr) return {0, EBADF};
-  Remaining remaining(parts);
+  UnwrittenParts remaining(parts);
   Descriptor::Turn turn(*descriptor, descriptor->writer(), "write", limit);
   Outcome all;
   while (!remaining.empty() && all.error == 0) {
-    Outcome some = turn.perform([&](int fd) { return remaining.send_some(fd); });
+    Outcome some = turn.perform([&](int fd) { return send_some(fd, remaining); });
     remaining.drop(some.count);
     all = {all.count + some.count, some.error};
   }

@@ -70,7 +70,7 @@ class SharedStream final : public Stream {
     while (!left.empty() && !all.error) {
       io::Outcome some = turn.perform([&](int fd) -> ssize_t {
         if (!would_not_block(fd, POLLOUT)) return -EAGAIN;
-        return blocking([&] { return left.write_some(fd, piece_); });
+        return blocking([&] { return write_quietly(fd, left, piece_); });
       });
       left.drop(some.count);
       all = {all.bytes + some.count, code_of(some.error)};

@@ -1,9 +1,7 @@
 #include "net/write_quietly.h"
 
 #include <signal.h>
-#include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -44,11 +42,9 @@ class WithoutSigpipe {
 
 }  // namespace
 
-[[gnu::noinline]] ssize_t write_quietly(int fd, std::span<const std::span<const std::byte>> parts) {
-  iovec vectors[kPartsAtOnce];
-  std::size_t used = std::min(parts.size(), kPartsAtOnce);
-  for (std::size_t i = 0; i < used; ++i)
-    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};
+[[gnu::noinline]] ssize_t write_quietly(int fd, const UnwrittenParts& parts, std::size_t most) {
+  iovec vectors[UnwrittenParts::kAtOnce];
+  std::size_t used = parts.next(vectors, most);
   WithoutSigpipe quiet;
   ssize_t count = writev(fd, vectors, static_cast<int>(used));
   if (count >= 0) return count;

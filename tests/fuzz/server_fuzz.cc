@@ -26,7 +26,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "fuzz/server_answers.h"
@@ -188,6 +187,7 @@ class World {
   }
 
   void run(std::string_view input) {
+    if (input.size() < 3) return;
     Plan plan = Plan::of(input);
     const bool patient = plan.manner != Manner::stays;
     std::string heard = talk(patient ? patient_ : impatient_, listener_, plan);
@@ -242,55 +242,13 @@ class World {
   std::size_t inputs_ = 0;
 };
 
-// libFuzzer's thread sends, the runtime's main goroutine does. Never destroyed: exit() may run beside them.
-Chan<std::string_view>& inputs = *new Chan<std::string_view>();
-Chan<void>& done = *new Chan<void>();
-std::thread& runtime = *new std::thread();
-
-void end() {
-  inputs.close();
-  runtime.join();
-}
-
-void start() {
-  runtime = std::thread([] {
-    magpie::run(Options{.procs = 2}, [] {
-      World world;
-      while (std::optional<std::string_view> input = inputs.recv()) {
-        world.run(*input);
-        done.send();
-      }
-      world.look_around();
-    });
-  });
-  std::atexit(end);
-}
-
 }  // namespace
 }  // namespace magpie::fuzz
 
-// Frames that are left are looked at too. What is never freed is found at the end, when the runtime has gone: before, a
-// goroutine's stack may hold the only pointer to something, and LeakSanitizer does not look there.
+// Frames that are left are looked at too.
 extern "C" const char* __asan_default_options();   // NOLINT: AddressSanitizer's name
 extern "C" const char* __asan_default_options() {  // NOLINT
   return "detect_stack_use_after_return=1";
 }
 
-extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  static char no_check_of_each_input[] = "-detect_leaks=0";
-  static std::vector<char*> arguments(*argv, *argv + *argc);
-  arguments.insert(arguments.begin() + 1, no_check_of_each_input);
-  *argc = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  *argv = arguments.data();
-
-  magpie::fuzz::start();
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 3) return 0;
-  magpie::fuzz::inputs.send({reinterpret_cast<const char*>(data), size});
-  magpie::fuzz::done.recv();
-  return 0;
-}
+#include "fuzz/fuzz_main.h"
