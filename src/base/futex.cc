@@ -33,7 +33,7 @@ class OwnSleep {
 #if defined(MAGPIE_TSAN)
 // ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
 // syscall(). One that comes just before a sleep does not end it: so no sleep is long.
-constexpr std::int64_t kLongestSleepNs = 100'000'000;
+constexpr std::int64_t kLongestSleepNs = 10'000'000'000;
 
 void let_signals_in() {
   timespec now;

@@ -211,14 +211,15 @@ TEST(NumGoroutines, IsZeroWithoutARuntime) {
 
 RT_TEST(NumGoroutines, CountsThoseThatHaveNotEnded) {
   EXPECT_EQ(num_goroutines(), 1u);
-  WaitGroup gate;
+  WaitGroup gate, all;
   gate.add(1);
-  for (int i = 0; i < 50; ++i) go([&gate] { gate.wait(); });
+  for (int i = 0; i < 50; ++i) all.go([&gate] { gate.wait(); });
   EXPECT_EQ(num_goroutines(), 51u);
-  PlainThread thread([&gate] { go([&gate] { gate.wait(); }); });
+  PlainThread thread([&] { all.go([&gate] { gate.wait(); }); });
   thread.join();
   EXPECT_EQ(num_goroutines(), 52u);
   gate.done();
+  all.wait();  // a count says nothing about what they have done
   EXPECT_TRUE(eventually([] { return num_goroutines() == 1; }));
 }
 
