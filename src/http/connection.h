@@ -72,6 +72,7 @@ class Connection {
   static constexpr std::int64_t kQuickNs = 200'000;
 
   void serve();
+  void give_way();
   Got receive_head();
   void send_some(std::span<const std::span<const std::byte>> parts, std::size_t size);
   bool receive_more();
@@ -92,6 +93,7 @@ class Connection {
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
+  unsigned requests_of_turn_ = 0;
   bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
   Allowance answer_time_;         // of the whole answer

@@ -3,7 +3,9 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "support/http_talk.h"
 #include "support/rt_test.h"
@@ -70,6 +72,30 @@ RT_TEST(HttpServer, AConnectionIsKeptForFurtherRequests) {
   talk.say("GET /last HTTP/1.0\r\n\r\n");
   EXPECT_EQ(talk.hear_body(), "last");
   EXPECT_EQ(talk.hear_all(), "");
+}
+
+// At one P, without preemption: whoever waits here gets a turn only when the connection gives way.
+TEST(HttpServer, APeerWhoseNextRequestIsAlwaysThereGivesWayToOthers) {
+  run(Options{.procs = 1, .preempt = false}, [] {
+    constexpr int kRequests = 300;
+    int served = 0, before = 0, most = 0;
+    Server server;
+    server.handle("GET /", [&](Request&, Response& res) {
+      ++served;
+      res.send("x");
+    });
+    std::string requests;
+    for (int i = 0; i < kRequests; ++i) requests += "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    Talk talk(server);
+    talk.say(requests);
+    talk.end();
+    while (served < kRequests) {
+      yield();
+      most = std::max(most, served - std::exchange(before, served));
+    }
+    EXPECT_LE(most, 16);
+    EXPECT_EQ(status_of(talk.hear_all()), 200);
+  });
 }
 
 RT_TEST(HttpServer, PipelinedRequestsAreAnsweredInTheirOrder) {
