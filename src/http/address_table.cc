@@ -28,11 +28,13 @@ std::uint64_t random_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
+constexpr double kLongestNs = 1e17;  // three years: sums of times stay countable
+
 std::int64_t cost_of(double requests_per_second) {
   if (requests_per_second == 0) return 0;
   if (!(requests_per_second > 0) || !std::isfinite(requests_per_second))
     throw std::invalid_argument("magpie: limit_per_address(): a rate of requests is positive");
-  return std::max<std::int64_t>(static_cast<std::int64_t>(1e9 / requests_per_second), 1);
+  return static_cast<std::int64_t>(std::clamp(1e9 / requests_per_second, 1.0, kLongestNs));
 }
 
 }  // namespace
@@ -67,8 +69,9 @@ AddressTable::AddressTable(std::size_t connections, double requests_per_second, 
     : connections_(connections),
       cost_ns_(cost_of(requests_per_second)),
       bucket_ns_(static_cast<std::int64_t>(
-          static_cast<double>(cost_ns_) *
-          std::max(burst != 0 ? static_cast<double>(burst) : requests_per_second, 1.0))),
+          std::min(static_cast<double>(cost_ns_) *
+                       std::max(burst != 0 ? static_cast<double>(burst) : requests_per_second, 1.0),
+                   kLongestNs))),
       entries_(0, Hash{random_seed()}) {}
 
 std::size_t AddressTable::size() const {

@@ -14,7 +14,9 @@ class Allowance {
  public:
   void begin() { waited_ns_ = 0, bytes_ = 0; }
   void add_bytes(std::uint64_t bytes) { bytes_ += bytes; }
-  void add_wait(std::int64_t ns) { waited_ns_ += std::max<std::int64_t>(ns, 0); }
+  void add_wait(std::int64_t ns) {
+    waited_ns_ = detail::sum_of_ns(waited_ns_, std::max<std::int64_t>(ns, 0));
+  }
 
   // How long it may wait from now on. `bytes_per_second` of 0: for ever.
   std::int64_t left_ns(std::int64_t base_ns, std::uint64_t bytes_per_second) const {
@@ -25,7 +27,7 @@ class Allowance {
                         static_cast<double>(bytes_per_second);
     const auto earned =
         static_cast<std::int64_t>(seconds * kSecond) + static_cast<std::int64_t>(part);
-    return std::max<std::int64_t>(base_ns + earned - waited_ns_, 0);
+    return std::max<std::int64_t>(detail::sum_of_ns(base_ns, earned) - waited_ns_, 0);
   }
 
  private:

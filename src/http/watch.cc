@@ -50,7 +50,7 @@ std::int64_t rough_now_ns() noexcept {
 }
 
 std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept {
-  return time_ns == kNever ? kNever : rough_ns + kRoughNs + time_ns;
+  return detail::sum_of_ns(rough_ns + kRoughNs, time_ns);
 }
 
 Watched::Watched(Watchman& watchman, net::Stream& stream)

@@ -27,7 +27,7 @@ TimePoint as_time_point(std::int64_t ns) { return TimePoint(std::chrono::nanosec
 std::int64_t next_tick(std::int64_t when_ns, std::int64_t period_ns, std::int64_t now_ns) {
   std::int64_t missed = now_ns > when_ns ? (now_ns - when_ns) / period_ns : 0;
   std::int64_t on_schedule = when_ns + missed * period_ns;
-  return period_ns > kNoDeadline - on_schedule ? kNoDeadline : on_schedule + period_ns;
+  return sum_of_ns(on_schedule, period_ns);
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ constexpr std::int64_t whole_ns(std::chrono::duration<Rep, Period> duration) {
   return whole.count();
 }
 
+// The sum of two that are not below zero; kNoDeadline if it is too much to count.
+constexpr std::int64_t sum_of_ns(std::int64_t a, std::int64_t b) {
+  return b > kNoDeadline - a ? kNoDeadline : a + b;
+}
+
 inline DeadlineNs steady_now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -31,9 +36,7 @@ inline DeadlineNs steady_now_ns() {
 // So much after now; kNoDeadline if that is too far away to count. Zero or less: now.
 template <class Rep, class Period>
 DeadlineNs deadline_after(std::chrono::duration<Rep, Period> duration) {
-  std::int64_t ns = whole_ns(duration);
-  DeadlineNs now = steady_now_ns();
-  return ns > kNoDeadline - now ? kNoDeadline : now + ns;
+  return sum_of_ns(steady_now_ns(), whole_ns(duration));
 }
 
 template <class Duration>

@@ -64,6 +64,14 @@ TEST(HttpAddressTable, TheTableHasALimit) {
   EXPECT_TRUE(table.add_connection({.high = 1, .low = 0}));
 }
 
+TEST(HttpAddressTable, ARateOfNearlyNothingAndABurstWithoutEndAreCounted) {
+  AddressTable rare(0, 1e-300, 0);
+  EXPECT_EQ(rare.add_request(key("1.2.3.4:1"), 1), 0);
+  EXPECT_GT(rare.add_request(key("1.2.3.4:1"), 1), 0);
+  AddressTable often(0, 1.0, SIZE_MAX);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(often.add_request(key("1.2.3.4:1"), 1), 0);
+}
+
 TEST(HttpAddressTable, ARateThatIsNoneIsRefused) {
   for (double rate : {-1.0, 1.0 / 0.0, 0.0 / 0.0})
     EXPECT_THROW(limit_per_address({.requests_per_second = rate}), std::invalid_argument) << rate;

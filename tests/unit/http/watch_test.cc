@@ -60,6 +60,13 @@ void let_the_clock_go_on() {
   EXPECT_TRUE(support::eventually([now] { return rough_now_ns() > now; }));
 }
 
+TEST(HttpWatch, WhatIsDueInThreeHundredYearsIsNeverDue) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(due_in(kSecond, detail::kNoDeadline - kSecond), detail::kNoDeadline);
+  EXPECT_EQ(due_in(kSecond, detail::kNoDeadline), detail::kNoDeadline);
+  EXPECT_GE(due_in(kSecond, kSecond), 2 * kSecond);
+}
+
 RT_TEST(HttpWatch, TheIdlestConnectionsHaveToGoFirst) {
   auto watchman = std::make_shared<Watchman>(no_times(), 1h);
   std::vector<std::unique_ptr<Waiting>> all;
