@@ -38,6 +38,7 @@
 
 #include "base/atomic.h"
 #include "base/event.h"
+#include "base/immortal.h"
 #include "chan/channel.h"
 #include "sched/deadlock.h"
 #include "sched/presence.h"
@@ -80,7 +81,6 @@ void for_each(SignalSet set, F f) {
   for (; set != 0; set &= set - 1) f(std::countr_zero(set) + 1);
 }
 
-// Never destroyed: signals come until the process has ended.
 struct Registry {
   // atomic, published: by the handler, taken by the keeper
   base::Atomic<SignalSet> pending{0};
@@ -97,10 +97,8 @@ struct Registry {
   // Written under mutex while the signal is not wanted, read by the handler then.
   struct sigaction former[kMost + 1] = {};
 };
-Registry& registry() {
-  static Registry& all = *new Registry;  // made before there is a handler
-  return all;
-}
+constinit base::Immortal<Registry> only_registry;  // signals come until the process has ended
+Registry& registry() { return only_registry.value; }
 
 // ---- the handler
 
@@ -274,14 +272,16 @@ void forget_in_child() {
   let_signals_in();
 }
 
+// While the program is loaded (base/per_process.h says why). No memory for it: a child must exec.
+[[maybe_unused]] const int at_forks =
+    pthread_atfork(hold_signals_back, let_signals_in, forget_in_child);
+
 // ---- subscriptions
 
-// With the registry's mutex, which no fork() can need before it is here.
+// With the registry's mutex.
 void start_keeper() {
   Registry& all = registry();
   if (all.has_keeper) return;
-  static const int once = pthread_atfork(hold_signals_back, let_signals_in, forget_in_child);
-  (void)once;  // no memory for it: a child must exec, then
 
   // Born with everything blocked: a signal that somebody waits for by sigwait() must not find it.
   sigset_t everything, before;

@@ -19,6 +19,7 @@
 #include <magpie/go.h>
 #include <magpie/select.h>
 
+#include "base/per_process.h"
 #include "net/socket.h"
 #include "sched/presence.h"
 
@@ -60,8 +61,7 @@ std::uint64_t this_run() {
   return here.generation();
 }
 
-// Never destroyed: there may be children until the process has ended. As in Child, nobody calls the
-// runtime with the mutex.
+// As in Child, nobody calls the runtime with the mutex.
 struct List {
   explicit List(List* list_of_parent)
       : of_parent(list_of_parent),
@@ -73,17 +73,11 @@ struct List {
   std::mutex mutex;
   std::unordered_map<Child*, std::shared_ptr<Child>> children;  // guarded by mutex
 };
-List& list() {
-  // atomic, published: the first that asks, and the child of a fork before anything else
-  static std::atomic<List*> current = [] {
-    pthread_atfork(nullptr, nullptr, [] {
-      List* of_parent = current.load(std::memory_order_relaxed);  // there is no other thread
-      current.store(new List(of_parent), std::memory_order_release);
-    });
-    return new List(nullptr);
-  }();
-  return *current.load(std::memory_order_acquire);
-}
+constinit base::PerProcess<List> lists;
+[[maybe_unused]] const int lists_at_forks =
+    pthread_atfork(nullptr, nullptr, [] { lists.renew_in_child(); });
+
+List& list() { return lists.get(); }
 
 }  // namespace
 

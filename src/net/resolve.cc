@@ -12,6 +12,7 @@
 #include <magpie/context.h>
 #include <magpie/net/resolver.h>
 
+#include "base/immortal.h"
 #include "net/errors.h"
 
 namespace magpie::net {
@@ -23,25 +24,19 @@ class ResolverErrors final : public std::error_category {
   std::string message(int code) const override { return gai_strerror(code); }
 };
 
-struct Chosen {
-  std::mutex lock;                     // whoever has it waits for nothing else
-  std::shared_ptr<Resolver> resolver;  // guarded by lock; null: the system's
-};
+// Taken for a moment in which nothing else is waited for, and by fork(): nobody would ever release
+// the child's copy. Registered while the program is loaded (base/per_process.h says why).
+constinit std::mutex chosen_lock;
+[[maybe_unused]] const int chosen_at_forks =
+    pthread_atfork([] { chosen_lock.lock(); }, [] { chosen_lock.unlock(); },
+                   [] { chosen_lock.unlock(); });
 
-// Never destroyed: threads may ask while the program ends.
-Chosen& chosen() {
-  // A fork waits for the lock: nobody would ever release the child's copy.
-  static Chosen& only = []() -> Chosen& {
-    pthread_atfork([] { chosen().lock.lock(); }, [] { chosen().lock.unlock(); },
-                   [] { chosen().lock.unlock(); });
-    return *new Chosen;
-  }();
-  return only;
-}
+// Guarded by chosen_lock. Null: the system's.
+constinit base::Immortal<std::shared_ptr<Resolver>> chosen;
 
 std::shared_ptr<Resolver> chosen_resolver() {
-  std::lock_guard hold(chosen().lock);
-  return chosen().resolver;
+  std::lock_guard hold(chosen_lock);
+  return chosen.value;
 }
 
 std::vector<Address> or_throw(const std::string& host, detail::DeadlineNs deadline,
@@ -61,8 +56,8 @@ const std::error_category& resolver_errors() noexcept {
 
 void set_resolver(std::shared_ptr<Resolver> resolver) {
   std::shared_ptr<Resolver> before;  // goes after the lock is released
-  std::lock_guard hold(chosen().lock);
-  before = std::exchange(chosen().resolver, std::move(resolver));
+  std::lock_guard hold(chosen_lock);
+  before = std::exchange(chosen.value, std::move(resolver));
 }
 
 std::vector<Address> ask_system(const std::string& host, int flags, std::error_code& error) {

@@ -29,6 +29,7 @@
 #include <magpie/blocking.h>
 
 #include "base/os.h"
+#include "base/per_process.h"
 #include "net/errors.h"
 #include "net/resolve.h"
 #include "net/wait_for.h"
@@ -83,18 +84,12 @@ class Desk {
   int threads_ = 0;
 };
 
-// Never destroyed: threads may be at work when the program ends. The child of a fork has none of them, and a new desk.
-Desk& desk() {
-  // atomic, published: the first that asks, and the child of a fork before anything else
-  static std::atomic<Desk*> current = [] {
-    pthread_atfork(nullptr, nullptr, [] {
-      Desk* of_parent = current.load(std::memory_order_relaxed);  // there is no other thread
-      current.store(new Desk(of_parent), std::memory_order_release);
-    });
-    return new Desk(nullptr);
-  }();
-  return *current.load(std::memory_order_acquire);
-}
+// The child of a fork has none of the threads, and a new desk.
+constinit base::PerProcess<Desk> desks;
+[[maybe_unused]] const int desks_at_forks =
+    pthread_atfork(nullptr, nullptr, [] { desks.renew_in_child(); });
+
+Desk& desk() { return desks.get(); }
 
 [[gnu::noinline]] int make_event() { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
 

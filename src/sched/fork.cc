@@ -26,12 +26,10 @@ void in_child() {
   runtime = nullptr;
 }
 
-}  // namespace
+// While the program is loaded (base/per_process.h says why). No memory for it: a child must exec.
+[[maybe_unused]] const int at_forks = pthread_atfork(nullptr, nullptr, in_child);
 
-void prepare_for_forks() {
-  static const int once = pthread_atfork(nullptr, nullptr, in_child);
-  (void)once;  // no memory for it: a child must exec, then
-}
+}  // namespace
 
 void returned_in_forked_child() {
   base::fatal(

@@ -8,9 +8,6 @@
 
 namespace magpie::sched {
 
-// Before the first runtime starts; again does no harm.
-void prepare_for_forks();
-
 // A goroutine's body has returned in the child.
 [[noreturn]] void returned_in_forked_child();
 

@@ -194,7 +194,6 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   if (!hold)
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
-  prepare_for_forks();
   catch_uncaught(go_on_after_uncaught);
   base::prepare_fences();
   stack::choose_guards();

@@ -189,15 +189,16 @@ TEST(Signals, AreWaitedForWithoutADeadlock) {
 
 RT_TEST(Signals, CloseTheirChannelAtTheEnd) {
   std::optional<Signals> signals(std::in_place, std::initializer_list<int>{SIGUSR1});
-  JoinHandle<std::size_t> all = spawn([channel = signals->channel()] {
-    std::size_t count = 0;
-    for (int one : channel) count += one == SIGUSR1 ? 1 : 0;
-    return count;
+  std::atomic<std::size_t> received{0};
+  JoinHandle<void> until_closed = spawn([&received, channel = signals->channel()] {
+    for (int one : channel) received += one == SIGUSR1 ? 1 : 0;
   });
   send_to_self(SIGUSR1);
-  ASSERT_TRUE(eventually([&] { return signals->channel().size() == 0; }));
+  // Not sooner: a signal that finds nobody who wants it ends the process, as it did before.
+  ASSERT_TRUE(eventually([&] { return received == 1; }));
   signals.reset();
-  EXPECT_LE(all.join(), 1U);
+  until_closed.join();
+  EXPECT_EQ(received, 1U);
 }
 
 TEST(Signals, AreNotThoseOfTheChildOfAFork) {
@@ -212,6 +213,43 @@ TEST(Signals, AreNotThoseOfTheChildOfAFork) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR2) << status;
   EXPECT_EQ(signals.channel().size(), 0U);
+}
+
+// A process that has had none yet, in which one thread asks for them while another forks.
+int ask_for_the_first_while_forking() {
+  std::atomic<bool> is_forking{false};
+  std::thread first([&] {
+    while (!is_forking) std::this_thread::yield();
+    Signals signals({SIGUSR2});
+  });
+  is_forking = true;
+  int failed = 0;
+  for (int i = 0; i < 5; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // of one that stands still
+      Signals signals({SIGUSR2});
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed += status == 0 ? 0 : 1;
+  }
+  first.join();
+  return failed;
+}
+
+TEST(Signals, MayBeHadInTheChildOfAForkWhoeverAskedForThemFirst) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer ends a child of a fork with threads that starts another";
+#endif
+  for (int i = 0; i < 40 && !HasFailure(); ++i) {
+    pid_t child = fork();
+    if (child == 0) _exit(ask_for_the_first_while_forking());
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 // It is sent before the child has done anything, or while it is being born.
