@@ -51,8 +51,11 @@ class SignalWord {
   // For the waiter, when time is up.
   enum class Withdrawn { yes, no_notified, not_yet };
   [[nodiscard]] Withdrawn withdraw() {
-    if (leave(kParked, kWithdrawn)) return Withdrawn::yes;
-    return word_.load(base::acquire) == kListed ? Withdrawn::not_yet : Withdrawn::no_notified;
+    std::uint8_t found = kParked;
+    if (word_.compare_exchange_strong(found, kWithdrawn, base::acq_rel, base::acquire))
+      return Withdrawn::yes;
+    // What the exchange found: with a second look, a waiter that parks in between would seem notified.
+    return found == kListed ? Withdrawn::not_yet : Withdrawn::no_notified;
   }
 
   // By the waiter, instead of park. False: it is, or is about to be, notified: wait for is_signalled.

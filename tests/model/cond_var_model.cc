@@ -1,9 +1,10 @@
 // Model of [signal]: waiters get on a list, release their lock and sleep; others notify; time may be up.
 //
 // Checked   A notification after a waiter has released its lock wakes a waiter that returns notified, unless that
-//           one gave up before; it is never lost between one that gives up and the next. Who resumes a waiter sees its
-//           saved context, and a waiter what was done before the notification (plain variables). Records are not
-//           touched after their waiter has returned, nor the list after it was destroyed when all had been notified.
+//           one gave up before; it is never lost between one that gives up and the next. A waiter that nobody
+//           notifies returns when its time is up. Who resumes a waiter sees its saved context, and a waiter what was
+//           done before the notification (plain variables). Records are not touched after their waiter has returned,
+//           nor the list after it was destroyed when all had been notified.
 // Bounds    One that waits and one that notifies: every interleaving. Else as many preemptions as main() says.
 // Stands in The list's lock and the list; cond_var.cc's steps. A waiter's sleep, its timer and who resumes it are
 //           threads of the model.
@@ -12,6 +13,7 @@
 // Mutant MUTANT_RELAXED_ACQUIRE   they are not seen
 // Mutant MUTANT_BLIND_EXCHANGE    park, claim and withdraw do not look who came first
 // Mutant MUTANT_LISTED_LATE       a waiter gets on the list after it has released its lock
+// Mutant MUTANT_ONE_TRY           time that is up before the waiter has parked counts as notified
 // Mutant MUTANT_NOBODY_WAITS      the list is destroyed without waiting for those who withdraw
 #include "model_run.h"
 #include "waiters.h"
@@ -77,6 +79,7 @@ struct CondVar {
     Record& record = records[self];
     SignalWord::Withdrawn withdrawn;
     while ((withdrawn = record.signal.withdraw()) == SignalWord::Withdrawn::not_yet) {
+      if (chosen<"MUTANT_ONE_TRY">()) return;
       rl::yield(1, RL_INFO);
     }
     if (withdrawn == SignalWord::Withdrawn::no_notified) return;
@@ -155,6 +158,18 @@ struct OneWaits : model::Scenario<2> {
   }
 };
 
+// Thread 0 waits, and its time is up (thread 1) before or after it has parked. Nobody notifies it.
+struct NobodyNotifies : model::Scenario<2> {
+  CondVar changed;
+
+  void before() override { changed.push(0); }
+  void thread(unsigned index) override {
+    if (index == 1) return changed.time_is_up(0);
+    changed.park(0);
+    RL_ASSERT(changed.sleep(0) == Record::timed_out);
+  }
+};
+
 // Two are on the list. The first one's time is up (thread 2) when one of them is notified (thread 3): the first is
 // notified, or it gives up and the second is. Without the second, it is destroyed right after.
 template <bool second_waits>
@@ -206,6 +221,7 @@ struct TimeIsUp : model::Scenario<second_waits ? 4 : 3> {
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
       .explore<OneWaits>("one waits, one notifies and destroys", model::full())
+      .explore<NobodyNotifies>("time is up, nobody notifies", model::full())
       .explore<TimeIsUp<false>>("time is up", model::bounded(5))
       .explore<TimeIsUp<true>>("time is up, another waits", model::bounded(4))
       .report();
