@@ -1,5 +1,7 @@
 #include "chan/channel_pool.h"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <new>
 #include <utility>
@@ -33,6 +35,10 @@ struct Chain {
 
 base::Lock lock;
 Chain shared;  // guarded by lock
+
+// The child of a fork finds the lock free and the chain whole. base/per_process.h says why it is registered here.
+[[maybe_unused]] const int pool_at_forks =
+    pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
 
 void move_batch(Chain& from, Chain& to) {
   for (std::size_t i = 0; i < kBatch && from.count != 0; ++i) to.push(from.pop());

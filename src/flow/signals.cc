@@ -264,11 +264,9 @@ void let_signals_in() {
 
 void forget_in_child() {
   Registry& all = registry();
-  if (all.has_keeper) {
-    for_each(all.wanted.load(base::relaxed), put_former_back);  // relaxed: there is one thread
-    new (&all) Registry;  // the mutex may be locked, and the lists in disorder
-    sched::set_library_thread(nullptr);
-  }
+  for_each(all.wanted.load(base::relaxed), put_former_back);  // relaxed: there is one thread
+  sched::set_library_thread(nullptr);
+  new (&all) Registry;  // the mutex may be locked, and the lists in disorder
   let_signals_in();
 }
 

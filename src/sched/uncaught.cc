@@ -1,6 +1,7 @@
 #include "sched/uncaught.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 
 #include <cstdlib>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <magpie/runtime.h>
 
 #include "base/check.h"
+#include "base/immortal.h"
 #include "base/lock.h"
 #include "context/switch.h"
 #include "sched/current.h"
@@ -27,10 +29,12 @@ namespace {
 using Handler = std::function<void(std::exception_ptr)>;
 
 base::Lock handler_lock;
-std::shared_ptr<Handler>& handler() {  // never destroyed: goroutines may fail during exit()
-  static auto* current = new std::shared_ptr<Handler>;
-  return *current;
-}
+[[maybe_unused]] const int handler_at_forks =  // as in base/per_process.h
+    pthread_atfork([] { handler_lock.lock(); }, [] { handler_lock.unlock(); },
+                   [] { handler_lock.unlock(); });
+
+// Guarded by handler_lock. Goroutines may fail during exit().
+constinit base::Immortal<std::shared_ptr<Handler>> handler;
 
 std::string describe_current_exception() {
   try {
@@ -49,7 +53,7 @@ std::string describe_current_exception() {
 
 std::shared_ptr<Handler> current_handler() {
   std::lock_guard hold(handler_lock);
-  return handler();
+  return handler.value;
 }
 
 // Inside a handler: it is the current exception.
@@ -108,7 +112,7 @@ void on_uncaught(std::function<void(std::exception_ptr)> handler) {
   std::shared_ptr<sched::Handler> next;
   if (handler) next = std::make_shared<sched::Handler>(std::move(handler));
   std::lock_guard hold(sched::handler_lock);
-  sched::handler().swap(next);
+  sched::handler.value.swap(next);
 }
 
 }  // namespace magpie
