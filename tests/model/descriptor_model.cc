@@ -198,9 +198,9 @@ struct LaterRun : model::Scenario<3> {
 
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
-      .explore<ClosedMeanwhile>("closed while one registers", model::full())
       .explore<LaterRun>("registered in a later run", model::bounded(5))
       .explore<PassedOn>("a slot is passed on", model::bounded(3))
       .explore<PassedOn>("a slot is passed on", model::random(200'000))
+      .explore<ClosedMeanwhile>("closed while one registers", model::full())
       .report();
 }

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "model_atomic.h"
 
@@ -56,25 +57,34 @@ struct ScenarioKind {
 
 class Runs {
  public:
-  Runs(int argc, char** argv) {
-    if (argc > 1) Mutant::choose(argv[1]);
+  Runs(int argc, char** argv) : is_mutant_(argc > 1) {
+    if (is_mutant_) Mutant::choose(argv[1]);
   }
 
-  // Explores one scenario. After a failure the others are skipped.
   template <class Explored>
   Runs& explore(const char* name, const How& how) {
-    explore({Explored::kThreads, sizeof(Explored), alignof(Explored),
-             [](void* place) -> AnyScenario* { return new (place) Explored(); }},
-            name, how);
+    scenarios_.push_back(
+        {{Explored::kThreads, sizeof(Explored), alignof(Explored),
+          [](void* place) -> AnyScenario* { return new (place) Explored(); }},
+         name,
+         how});
     return *this;
   }
 
-  // The exit code: 1 if a scenario failed.
-  int report() const;
+  // Explores the scenarios in turn, until one fails. The exit code: 1 if one did.
+  // A mutant fails in one of them, most often soon: so a small part of each comes first.
+  int report();
 
  private:
-  void explore(const ScenarioKind& kind, const char* name, const How& how);
+  struct Named {
+    ScenarioKind kind;
+    const char* name;
+    How how;
+  };
+  void explore(const Named& scenario, const How& how);
 
+  const bool is_mutant_;
+  std::vector<Named> scenarios_;
   bool failed_ = false;
   rl::iteration_t total_ = 0;
 };
