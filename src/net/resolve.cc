@@ -27,9 +27,8 @@ class ResolverErrors final : public std::error_category {
 // Taken for a moment in which nothing else is waited for, and by fork(): nobody would ever release
 // the child's copy. Registered while the program is loaded (base/per_process.h says why).
 constinit std::mutex chosen_lock;
-[[maybe_unused]] const int chosen_at_forks =
-    pthread_atfork([] { chosen_lock.lock(); }, [] { chosen_lock.unlock(); },
-                   [] { chosen_lock.unlock(); });
+[[maybe_unused]] const int chosen_at_forks = pthread_atfork(
+    [] { chosen_lock.lock(); }, [] { chosen_lock.unlock(); }, [] { chosen_lock.unlock(); });
 
 // Guarded by chosen_lock. Null: the system's.
 constinit base::Immortal<std::shared_ptr<Resolver>> chosen;

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "support/captured_stderr.h"
 #include "support/let_signals_in.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
@@ -277,7 +278,7 @@ TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirst
   ASSERT_EQ(pipe2(second, O_NONBLOCK), 0);
   std::atomic<bool> first_runs{false}, second_ran{false};
   std::thread writer;
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   run(Options{.procs = 2}, [&] {
     WaitGroup both;
     both.go([&] {
@@ -299,8 +300,7 @@ TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirst
     both.wait();
   });
   writer.join();
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("no thread to look after"),
-            std::string::npos);
+  EXPECT_NE(captured.end().find("no thread to look after"), std::string::npos);
   for (const int fd : {first[0], first[1], second[0], second[1]}) close(fd);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support/at_procs.h"
+#include "support/captured_stderr.h"
 #include "support/let_signals_in.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
@@ -34,9 +35,9 @@ class Limits : public support::AtProcs {};
 INSTANTIATE_TEST_SUITE_P(AtProcs, Limits, support::kFewProcs, testing::PrintToStringParamName());
 
 std::string what_is_said_in(auto&& body) {
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   body();
-  return testing::internal::GetCapturedStderr();
+  return captured.end();
 }
 
 void expect_said_once(const std::string& said, const std::string& part) {

@@ -63,11 +63,10 @@ class Runs {
 
   template <class Explored>
   Runs& explore(const char* name, const How& how) {
-    scenarios_.push_back(
-        {{Explored::kThreads, sizeof(Explored), alignof(Explored),
-          [](void* place) -> AnyScenario* { return new (place) Explored(); }},
-         name,
-         how});
+    scenarios_.push_back({{Explored::kThreads, sizeof(Explored), alignof(Explored),
+                           [](void* place) -> AnyScenario* { return new (place) Explored(); }},
+                          name,
+                          how});
     return *this;
   }
 

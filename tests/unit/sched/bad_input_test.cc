@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/captured_stderr.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
 
@@ -328,7 +329,7 @@ RT_TEST(MemoryRefused, ForStacksGoroutinesThatHaveNotStartedWaitAndFinishLater) 
   std::atomic<int> started{0}, done{0};
   WaitGroup gate, all;
   gate.add(1);
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   {
     MapFaults refuse(Refuse::stacks);
     for (int i = 0; i < kBlocked; ++i) {
@@ -346,7 +347,7 @@ RT_TEST(MemoryRefused, ForStacksGoroutinesThatHaveNotStartedWaitAndFinishLater) 
   }
   gate.done();
   all.wait();
-  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "no memory for another goroutine stack");
+  EXPECT_CONTAINS(captured.end(), "no memory for another goroutine stack");
   EXPECT_EQ(done, kBlocked);
 }
 
@@ -354,7 +355,7 @@ RT_TEST(MemoryRefused, ForStacksAndThoseThatEndMakeRoomForTheOthers) {
   constexpr int kGoroutines = 1000;
   std::atomic<int> done{0};
   WaitGroup all;
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   {
     MapFaults refuse(Refuse::stacks);
     for (int i = 0; i < kGoroutines; ++i) {
@@ -365,13 +366,12 @@ RT_TEST(MemoryRefused, ForStacksAndThoseThatEndMakeRoomForTheOthers) {
     }
     all.wait();
   }
-  testing::internal::GetCapturedStderr();
   EXPECT_EQ(done, kGoroutines);
 }
 
 RT_TEST(MemoryRefused, ForAStackOfItsOwnSizeTheGoroutineWaitsAndFinishesLater) {
   std::atomic<bool> ran{false};
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   {
     MapFaults refuse(Refuse::stacks);
     go(GoOptions{.stack_size = 1 << 20}, [&] { ran = true; });
@@ -379,7 +379,6 @@ RT_TEST(MemoryRefused, ForAStackOfItsOwnSizeTheGoroutineWaitsAndFinishesLater) {
     EXPECT_FALSE(ran);
   }
   EXPECT_TRUE(eventually([&] { return ran.load(); }));
-  testing::internal::GetCapturedStderr();
 }
 
 // ---- uncaught exceptions

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/captured_stderr.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
 #include "support/sleeping_thread.h"
@@ -290,7 +291,7 @@ int times_said(std::string_view words) {
 TEST(WaitGroupAfterRun, WaitSaysThatItWaitsForGoroutinesThatWereDropped) {
   constexpr auto kWords = "waits for goroutines that were dropped when their run() ended";
   WaitGroup group;
-  testing::internal::CaptureStderr();
+  support::CapturedStderr captured;
   std::optional<SleepingThread> thread;
   run([&] {
     group.go([] { sleep_for(std::chrono::hours(1)); });
@@ -302,7 +303,6 @@ TEST(WaitGroupAfterRun, WaitSaysThatItWaitsForGoroutinesThatWereDropped) {
   group.done();  // in its place
   EXPECT_TRUE(thread->goes_on());
   EXPECT_TRUE(later.goes_on());
-  testing::internal::GetCapturedStderr();
 }
 
 TEST(WaitGroupAfterRun, GoroutinesOfTheNextRunMayUseTheGroup) {
