@@ -34,7 +34,7 @@ base::Lock handler_lock;
                    [] { handler_lock.unlock(); });
 
 // Guarded by handler_lock. Goroutines may fail during exit().
-constinit base::Immortal<std::shared_ptr<Handler>> handler;
+constinit base::Immortal<std::shared_ptr<Handler>> chosen_handler;
 
 std::string describe_current_exception() {
   try {
@@ -53,7 +53,7 @@ std::string describe_current_exception() {
 
 std::shared_ptr<Handler> current_handler() {
   std::lock_guard hold(handler_lock);
-  return handler.value;
+  return chosen_handler.value;
 }
 
 // Inside a handler: it is the current exception.
@@ -112,7 +112,7 @@ void on_uncaught(std::function<void(std::exception_ptr)> handler) {
   std::shared_ptr<sched::Handler> next;
   if (handler) next = std::make_shared<sched::Handler>(std::move(handler));
   std::lock_guard hold(sched::handler_lock);
-  sched::handler.value.swap(next);
+  sched::chosen_handler.value.swap(next);
 }
 
 }  // namespace magpie
