@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "support/may_leak.h"
 #include "support/rt_test.h"
 #include "support/sleeping_thread.h"
 #include "support/test_length.h"
@@ -247,9 +248,17 @@ TEST(TaskGroupAfterRun, ItMayBeUsedInTheNextRun) {
 
 TEST(WorkerPoolAfterRun, NobodyWaitsForWorkersThatWereDropped) {
   std::optional<WorkerPool> pool;
+  std::atomic<bool> has_begun{false};
   run([&] {
     pool.emplace(2, 2);
-    pool->submit([] { sleep_for(std::chrono::hours(1)); });
+    {
+      support::MayLeak job;
+      pool->submit([&] {
+        has_begun = true;
+        sleep_for(std::chrono::hours(1));
+      });
+    }
+    EXPECT_TRUE(support::eventually([&] { return has_begun.load(); }));
   });
   EXPECT_THROW(pool->wait(), std::logic_error);
   pool.reset();
