@@ -7,7 +7,7 @@
 #include <utility>
 
 // One of Beast's assertions is wrong: it fails, and would end the program, when the last chunk arrives as "0 CR LF CR" and
-// nothing more for now. The code behind it is right, and tests/fuzz runs it under AddressSanitizer.
+// nothing more yet. The code behind it is right, and tests/fuzz runs it under AddressSanitizer.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>

@@ -25,7 +25,7 @@ G* take_bound(Runtime& rt);
 // No thread is to be had for the P, which goes back to the idle list.
 void do_without_thread(Runtime& rt, P* p, Searching searching);
 
-// An idle P stays idle for now: no thread sleeps that could take it, and new ones are refused.
+// An idle P cannot be used: no thread sleeps that could take it, and new ones are refused.
 bool no_thread_comes(const Runtime& rt);
 
 // Puts an M, which is on the list of sleeping ones, to sleep until it is handed a P. False: the runtime ends, or its

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/forked_child.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
@@ -240,12 +241,7 @@ int ask_for_the_first_while_forking() {
 }
 
 TEST(Signals, MayBeHadInTheChildOfAForkWhoeverAskedForThemFirst) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer does not let the child make threads";
-#endif
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the child may find AddressSanitizer's own locks taken, for ever";
-#endif
+  if (const char* trouble = support::trouble_of_forked_child()) GTEST_SKIP() << trouble;
   for (int i = 0; i < 40 && !HasFailure(); ++i) {
     pid_t child = fork();
     if (child == 0) _exit(ask_for_the_first_while_forking());

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/forked_child.h"
 #include "support/net_test.h"
 #include "support/os_faults.h"
 
@@ -217,12 +218,7 @@ TEST(Resolve, WorksOnPlainThreadsWithoutARuntime) {
 
 // The threads that would answer are the parent's.
 TEST(Resolve, WorksInTheChildOfAForkForANameThatTheParentAsksFor) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer does not let the child make threads";
-#endif
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the child may find AddressSanitizer's own locks taken, for ever";
-#endif
+  if (const char* trouble = support::trouble_of_forked_child()) GTEST_SKIP() << trouble;
   ClosedGate closed;
   EXPECT_EQ(error_of([] { resolve("h.slow.test", 1ms); }), std::errc::timed_out);
   std::thread parent([] { EXPECT_FALSE(resolve("h.slow.test").empty()); });
