@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "chan/channel.h"
-#include "sched/p.h"
+#include "sched/core/p.h"
 
 namespace magpie::chan {
 namespace {

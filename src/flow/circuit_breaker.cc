@@ -8,8 +8,8 @@
 #include <magpie/runtime.h>
 
 #include "sched/current.h"
+#include "sched/run/runtime.h"
 #include "sched/run_end.h"
-#include "sched/runtime.h"
 
 namespace magpie {
 namespace {

@@ -18,7 +18,7 @@
 // fork()     Whoever forks lets in none of them until the child has the former dispositions back:
 //            a signal to the child waits in the kernel, and then has its usual effect there.
 // Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
-//            it (sched/deadlock.h).
+//            it (sched/rest/deadlock.h).
 #include <magpie/signal.h>
 
 #include <pthread.h>
@@ -40,9 +40,9 @@
 #include "base/event.h"
 #include "base/immortal.h"
 #include "chan/channel.h"
-#include "sched/deadlock.h"
 #include "sched/presence.h"
-#include "sched/runtime.h"
+#include "sched/rest/deadlock.h"
+#include "sched/run/runtime.h"
 
 namespace magpie::detail {
 

@@ -12,8 +12,8 @@
 #include <magpie/time.h>
 
 #include "base/clock.h"
+#include "sched/run/runtime.h"
 #include "sched/run_end.h"
-#include "sched/runtime.h"
 #include "sched/waiter.h"
 
 namespace magpie::io {

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "sched/entry.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 
 namespace magpie {
 

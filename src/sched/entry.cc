@@ -1,10 +1,10 @@
 #include "sched/entry.h"
 
-#include "sched/bound.h"
-#include "sched/free_cpu.h"
-#include "sched/loop.h"
-#include "sched/queues.h"
-#include "sched/runtime.h"
+#include "sched/core/loop.h"
+#include "sched/core/queues.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/bound.h"
+#include "sched/taking/free_cpu.h"
 
 namespace magpie::sched {
 namespace {

@@ -9,8 +9,8 @@
 // outside; what must grow inside grows by mmap.
 #pragma once
 
+#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/m.h"
 
 namespace magpie::sched {
 

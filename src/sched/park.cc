@@ -5,14 +5,14 @@
 #include <magpie/runtime.h>
 
 #include "base/check.h"
-#include "sched/bound.h"
+#include "sched/core/find_work.h"
+#include "sched/core/loop.h"
+#include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/entry.h"
-#include "sched/find_work.h"
-#include "sched/loop.h"
-#include "sched/queues.h"
-#include "sched/runtime.h"
-#include "sched/wake.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/bound.h"
 
 namespace magpie::sched {
 

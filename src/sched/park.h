@@ -1,7 +1,7 @@
 // park.h: the door for everything that blocks: park and ready.
 #pragma once
 
-#include "sched/m.h"
+#include "sched/core/m.h"
 
 namespace magpie::sched {
 

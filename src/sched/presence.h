@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "sched/entry.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 
 namespace magpie::sched {
 

@@ -5,10 +5,10 @@
 
 #include <magpie/runtime.h>
 
+#include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/entry.h"
-#include "sched/queues.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 #include "stack/stack.h"
 
 namespace magpie::sched {

@@ -6,9 +6,9 @@
 
 #include <magpie/detail/task.h>
 
-#include "sched/m.h"
-#include "sched/queues.h"
-#include "sched/runtime.h"
+#include "sched/core/m.h"
+#include "sched/core/queues.h"
+#include "sched/run/runtime.h"
 
 namespace magpie::sched {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/m.h"
 
 namespace magpie::sched {
 

@@ -1,8 +1,8 @@
 #include "sched/waiter.h"
 
+#include "sched/core/m.h"
 #include "sched/current.h"
 #include "sched/entry.h"
-#include "sched/m.h"
 #include "sched/park.h"
 #include "sched/timers.h"
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "sched/g.h"
-#include "sched/m.h"
-#include "sched/thread_sleep.h"
+#include "sched/core/g.h"
+#include "sched/core/m.h"
+#include "sched/rest/thread_sleep.h"
 #include "timer/timer.h"
 
 namespace magpie::sched {

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "base/cpu.h"
+#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/m.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 
 namespace magpie::sync {
 

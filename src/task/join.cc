@@ -13,12 +13,12 @@
 
 #include "base/cpu.h"
 #include "sched/cancel_source.h"
+#include "sched/core/loop.h"
+#include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/entry.h"
-#include "sched/loop.h"
 #include "sched/presence.h"
-#include "sched/queues.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 #include "sched/spawn.h"
 #include "sched/waiter.h"
 

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <vector>
 
+#include "sched/core/g.h"
+#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/g.h"
-#include "sched/m.h"
 
 namespace magpie::detail {
 namespace {

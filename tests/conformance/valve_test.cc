@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/os.h"
-#include "sched/inside.h"
+#include "sched/run/inside.h"
 #include "support/at_procs.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"

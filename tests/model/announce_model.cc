@@ -12,7 +12,7 @@
 // Mutant MUTANT_ALWAYS_PUSHES     a teller does not look whether its record is on the list
 #include "model_run.h"
 
-#include "sched/announcements.h"
+#include "sched/taking/announcements.h"
 
 namespace {
 

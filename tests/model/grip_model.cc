@@ -14,7 +14,7 @@
 // Mutant MUTANT_KEEPS_GRIP        the M gives its P away and does not say that it has none
 #include "model_run.h"
 
-#include "sched/grip.h"
+#include "sched/taking/grip.h"
 
 namespace {
 

@@ -23,7 +23,7 @@
 // Mutant MUTANT_END_FORGETS        sysmon does not look for successors when the runtime ends
 #include "model_run.h"
 
-#include "sched/in_place.h"
+#include "sched/taking/in_place.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 // Mutant MUTANT_RELAXED_RELEASE   what the outsider did is not over when run() sees it gone
 #include "model_run.h"
 
-#include "sched/outsider_gate.h"
+#include "sched/run/outsider_gate.h"
 
 namespace {
 

@@ -24,8 +24,8 @@
 #include "model_run.h"
 
 #include "poll/interruption.h"
-#include "sched/poll_role.h"
-#include "sched/search.h"
+#include "sched/rest/poll_role.h"
+#include "sched/rest/search.h"
 #include "waiters.h"
 
 namespace {

@@ -21,7 +21,7 @@ namespace magpie::base {
 inline void let_others_go_on() { rl::yield(1, RL_INFO); }
 }  // namespace magpie::base
 #define cpu_relax let_others_go_on
-#include "sched/run_queue.h"
+#include "sched/core/run_queue.h"
 #undef cpu_relax
 
 namespace magpie::sched {

@@ -20,7 +20,7 @@
 // Mutant MUTANT_COUNTED_ONCE     a publisher tries only once to count a searcher
 #include "model_run.h"
 
-#include "sched/search.h"
+#include "sched/rest/search.h"
 
 namespace {
 

@@ -23,10 +23,10 @@
 // Mutant MUTANT_ONE_FENCE        sysmon counts the idle Ps after it has looked at their holders
 #include "model_run.h"
 
-#include "sched/grip.h"
-#include "sched/search.h"
-#include "sched/sysmon_sleep.h"
-#include "sched/watch.h"
+#include "sched/rest/search.h"
+#include "sched/rest/watch.h"
+#include "sched/taking/grip.h"
+#include "sched/taking/sysmon_sleep.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 // Mutant MUTANT_FILLED_LATE       the array is published before it is filled
 #include "model_run.h"
 
-#include "sched/published_table.h"
+#include "sched/core/published_table.h"
 
 namespace {
 

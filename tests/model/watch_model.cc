@@ -17,8 +17,8 @@
 
 #include <algorithm>
 
-#include "sched/search.h"
-#include "sched/watch.h"
+#include "sched/rest/search.h"
+#include "sched/rest/watch.h"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "model_run.h"
 
 #include "model_futex.h"
-#include "sched/world_phase.h"
+#include "sched/run/world_phase.h"
 
 namespace {
 

@@ -19,7 +19,7 @@
 #include <cstring>
 
 #include "base/sanitizer.h"
-#include "sched/inside.h"
+#include "sched/run/inside.h"
 
 #if defined(MAGPIE_ASAN) || defined(MAGPIE_TSAN)
 #include <sanitizer/common_interface_defs.h>

@@ -18,8 +18,8 @@
 #include <variant>
 #include <vector>
 
+#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/m.h"
 #include "support/rt_test.h"
 
 namespace magpie {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sched/debug_options.h"
+#include "sched/run/debug_options.h"
 
 namespace magpie::sched {
 namespace {

@@ -1,6 +1,6 @@
 // g_pool_test.cc: memory for goroutine records.
 
-#include "sched/g_pool.h"
+#include "sched/core/g_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "sched/entry.h"
-#include "sched/runtime.h"
+#include "sched/run/runtime.h"
 #include "support/rt_test.h"
 
 namespace magpie::sched {

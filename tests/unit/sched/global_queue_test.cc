@@ -1,6 +1,6 @@
 // global_queue_test.cc: the queue that all Ps share.
 
-#include "sched/global_queue.h"
+#include "sched/core/global_queue.h"
 
 #include <gtest/gtest.h>
 

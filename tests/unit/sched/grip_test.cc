@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fence.h"
-#include "sched/grip.h"
+#include "sched/taking/grip.h"
 
 namespace magpie::sched {
 namespace {

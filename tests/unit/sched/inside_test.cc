@@ -1,6 +1,6 @@
 // Nothing allocates, frees or takes a foreign lock inside the runtime: the check that all test programs carry says so
 // (tests/support/inside_check.cc).
-#include "sched/inside.h"
+#include "sched/run/inside.h"
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>

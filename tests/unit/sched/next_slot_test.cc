@@ -1,6 +1,6 @@
 // next_slot_test.cc: the slot ahead of a P's ring, used by its owner and by thieves at the same time.
 
-#include "sched/next_slot.h"
+#include "sched/core/next_slot.h"
 
 #include <gtest/gtest.h>
 

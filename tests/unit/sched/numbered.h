@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sched/g.h"
+#include "sched/core/g.h"
 
 namespace magpie::sched {
 

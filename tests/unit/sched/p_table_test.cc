@@ -1,6 +1,6 @@
 // p_table_test.cc: the table of all Ps.
 
-#include "sched/p_table.h"
+#include "sched/core/p_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // procs_test.cc: how many Ps there are, and changing it while everything goes on.
 
-#include "sched/procs.h"
+#include "sched/run/procs.h"
 
 #include <magpie/magpie.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 // run_queue_test.cc: the ring of a P and the slot ahead of it.
 
-#include "sched/run_queue.h"
+#include "sched/core/run_queue.h"
 
 #include <gtest/gtest.h>
 

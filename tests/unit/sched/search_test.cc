@@ -1,6 +1,6 @@
 // search_test.cc: who searches and which Ps are idle, in one word.
 
-#include "sched/search.h"
+#include "sched/rest/search.h"
 
 #include <gtest/gtest.h>
 

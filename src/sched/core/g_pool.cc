@@ -1,0 +1,69 @@
+#include "sched/core/g_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/os.h"
+
+namespace magpie::sched {
+
+GPool::~GPool() {
+  for (std::size_t i = 0; i < slab_count_; ++i) munmap(slabs_[i].mapping, slabs_[i].mapped_bytes);
+}
+
+std::size_t GPool::take(std::span<G*> out) {
+  std::lock_guard hold(lock_);
+  std::size_t count = std::min(out.size(), free_count_);
+  if (count != 0) {
+    free_count_ -= count;
+    std::copy_n(free_.data() + free_count_, count, out.begin());
+    return count;
+  }
+  if (slab_count_ == 0 || last_slab().carved == last_slab().capacity) {
+    if (!add_slab_locked()) return 0;
+  }
+  Slab& slab = last_slab();
+  count = std::min(out.size(), slab.capacity - slab.carved);
+  slab.carved += count;
+  // Caches are used from their end: the lowest address last in the array, so that memory is touched upwards.
+  for (std::size_t i = 0; i < count; ++i) out[i] = new (slab.records + slab.carved - 1 - i) G;
+  return count;
+}
+
+void GPool::give(std::span<G* const> records) {
+  std::lock_guard hold(lock_);
+  std::copy(records.begin(), records.end(), free_.data() + free_count_);
+  free_count_ += records.size();
+}
+
+// Asks the kernel for memory under the lock, rarely: two threads that both found the pool empty should not map twice.
+bool GPool::add_slab_locked() {
+  std::size_t bytes = slab_count_ == 0 ? kFirstSlabBytes
+                                       : std::min(last_slab().mapped_bytes * 4, kLargestSlabBytes);
+  std::size_t room = GlobalQueue::bytes_of_room(bytes / sizeof(G));
+  std::size_t capacity = (bytes - room) / sizeof(G);
+  bool has_room =
+      (slabs_.capacity() > slab_count_ || slabs_.grow_to(2 * slab_count_ + kFirstSlabs)) &&
+      (free_.capacity() >= records_ + capacity || free_.grow_to(2 * (records_ + capacity)));
+  if (!has_room) return false;
+  void* mapping = base::os().map(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return false;
+  if (bytes >= 2 * kHugePage) madvise(mapping, bytes, MADV_HUGEPAGE);
+  auto* memory = static_cast<std::byte*>(mapping);
+  slabs_[slab_count_++] = Slab{mapping, bytes, reinterpret_cast<G*>(memory), capacity, 0};
+  records_ += capacity;
+  queue_.add_room(memory + capacity * sizeof(G), room);
+  return true;
+}
+
+void GCache::give_oldest(GPool& pool, std::size_t count) {
+  pool.give({free_.data(), count});
+  std::copy(free_.begin() + static_cast<std::ptrdiff_t>(count),
+            free_.begin() + static_cast<std::ptrdiff_t>(count_), free_.begin());
+  count_ = count_ - count;
+}
+
+}  // namespace magpie::sched

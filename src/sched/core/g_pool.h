@@ -1,0 +1,115 @@
+// g_pool.h: memory for goroutine records.
+//
+//    P's free records (no lock) <--batches of pointers--> GPool: free records <-- carved from slabs
+//
+// Records are never given back while the runtime runs, and always are Gs. Slabs are large and ask for huge
+// pages once there are many goroutines: the first touch of a page costs microseconds on a virtual machine, more
+// than everything else in go() together. Slabs are also how dumps and statistics find every goroutine, and they
+// bring the global queue the room to hold every record.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <span>
+
+#include "base/lock.h"
+#include "base/page_array.h"
+#include "sched/core/g.h"
+#include "sched/core/global_queue.h"
+
+namespace magpie::sched {
+
+class GPool {
+ public:
+  explicit GPool(GlobalQueue& queue) : queue_(queue) {}
+  ~GPool();
+  GPool(const GPool&) = delete;
+  GPool& operator=(const GPool&) = delete;
+
+  // Fills part of `out`, at least one record; returns how many. 0: there is no memory.
+  [[nodiscard]] std::size_t take(std::span<G*> out);
+  void give(std::span<G* const> records);
+
+  // Calls f(g) for every record ever carved, free ones too. Records may change meanwhile.
+  template <class F>
+  void for_each(F f) {
+    std::unique_lock hold(lock_);
+    for (std::size_t i = 0; i < slab_count_; ++i) {
+      Slab slab = slabs_[i];
+      hold.unlock();
+      for (std::size_t k = 0; k < slab.carved; ++k) f(slab.records + k);
+      hold.lock();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFirstSlabBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kLargestSlabBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kFirstSlabs = 64;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  struct Slab {
+    void* mapping;
+    std::size_t mapped_bytes;
+    G* records;
+    std::size_t capacity;
+    std::size_t carved;
+  };
+
+  [[nodiscard]] bool add_slab_locked();
+  Slab& last_slab() { return slabs_[slab_count_ - 1]; }
+
+  GlobalQueue& queue_;
+  base::Lock lock_;
+  // guarded by lock_
+  base::PageArray<G*> free_;  // has capacity for every record: giving cannot fail
+  std::size_t free_count_ = 0;
+  std::size_t records_ = 0;
+  base::PageArray<Slab> slabs_;
+  std::size_t slab_count_ = 0;
+};
+
+// The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.
+class GCache {
+ public:
+  // Null: there is no memory.
+  G* take(GPool& pool) {
+    if (is_empty()) count_ = pool.take({free_.data(), kBatch});
+    return is_empty() ? nullptr : take_at_hand();
+  }
+  void give(GPool& pool, G* g) {
+    if (is_full()) give_oldest(pool, kMost / 2);
+    keep(g);
+  }
+
+  // Without the pool: while it is not empty, or not full.
+  bool is_empty() const { return count_ == 0; }
+  bool is_full() const { return count_ == kMost; }
+  G* take_at_hand() {
+    std::size_t last = count_ - 1;
+    count_ = last;
+    if (last >= 4) prefetch(free_[last - 4]);
+    return free_[last];
+  }
+  void keep(G* g) {
+    std::size_t count = count_;
+    free_[count] = g;
+    count_ = count + 1;
+  }
+
+  std::size_t count() const { return count_; }  // anyone, for people
+
+  void give_all(GPool& pool) { give_oldest(pool, count_); }
+
+ private:
+  static constexpr std::size_t kBatch = 128;
+  static constexpr std::size_t kMost = 256;
+
+  void give_oldest(GPool& pool, std::size_t count);
+
+  std::array<G*, kMost> free_;
+  base::Relaxed<std::size_t> count_ = 0;
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,135 @@
+// p.h: a P, the right to run goroutines, with what its holder needs at hand.
+//
+//   idle      on the idle list; nobody holds it; its queue is empty
+//   running   held by one M
+//   stopped   the world is stopped: whoever stopped it decides
+//   unused    beyond procs(); its queue is empty, its counters stay
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/random.h"
+#include "sched/core/g_pool.h"
+#include "sched/core/inbox.h"
+#include "sched/core/run_queue.h"
+#include "sched/taking/stretch.h"
+#include "stack/pool.h"
+#include "timer/timer_set.h"
+
+namespace magpie::sched {
+
+struct M;
+
+enum class PState : std::uint8_t { idle, running, stopped, unused };
+
+// Written by the holder, read by anyone: plain counters without shared lines.
+struct PCounters {
+  base::Counter ticks;
+  base::Counter inherited;  // goroutines run in their waker's time slice
+  base::Counter started, ended;
+  base::Counter steals_tried, steals_succeeded, stolen, runnext_stolen;
+  base::Counter overflows, spilled, global_batches;
+  base::Counter looks;  // at what is not the P's own
+  base::Counter parks, wakes, spins, claims;
+  base::Counter timers_fired;
+  base::Counter polls, polled;          // polled: goroutines that became ready
+  base::Counter handed_off, preempted;  // written by sysmon while it has the P
+  base::Counter searching_ns, held_ns;
+};
+
+struct alignas(base::kCacheLine) P {
+  explicit P(int number) : index(number), random(static_cast<std::uint64_t>(number) + 1) {}
+
+  // fixed after construction
+  const int index;
+
+  // holder only
+  // Count down to the look at everything that is not the P's own, and to the look at the clock in a chain of goroutines that
+  // are taken from runnext. Sysmon sets them to 0 if that takes too long; so they are looked at for 0 or less.
+  base::Relaxed<std::int32_t> ticks_to_look = 0;
+  base::Relaxed<std::int32_t> turns_to_clock = 0;
+  std::uint64_t inbox_tick = 0;  // the last turn of the inbox
+  std::uint64_t chain_tick = 0;  // the turn that the chain belongs to, see end_chain_if_long()
+  std::int64_t chain_since_ns = 0;
+  std::uint64_t slice_tick = 0;  // when the spawner's slice began, see slice.h
+  std::int64_t slice_since_ns = 0;
+  bool slice_over = false;
+  int free_cpu = -1;                      // left by the thread it was taken from, see free_cpu.h
+  std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
+  std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
+  std::uint64_t ids_end = 0;
+  base::Random random;
+  GCache records;
+  stack::Cache stacks;
+  std::uint64_t fire_again_at_tick = 0;  // after many timers that were due together, see timers.cc
+
+  // guarded by Idle's lock; by that of Threads while it waits for a new thread
+  P* next_idle = nullptr;
+  bool wanted_by_searcher = false;  // while it waits for a thread
+  std::int64_t wanted_since_ns = 0;
+
+  // Holder, and sysmon while it has the P: when the next goroutine that was stopped may have a turn although others wait.
+  std::int64_t stopped_again_ns = 0;
+
+  // sysmon only: what it saw at its last looks
+  struct Seen {
+    M* holder = nullptr;
+    std::uint64_t turns = 0;
+    std::uint64_t ticks = 0, looks = 0;
+    std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when that was first seen
+    struct Turn {
+      std::int64_t since_ns = 0;   // when it was first seen
+      std::int64_t cpu_ns = 0;     // what the holder's thread had used by then
+      std::int64_t looked_ns = 0;  // is it asleep?
+      std::int64_t looked_cpu_ns = 0;
+      std::uint32_t blocking_call = 0;
+      std::int64_t retry_gap_ns = 0;
+      Stretch stretch;
+    } turn;
+  } seen;
+
+  base::Atomic<PState> state{PState::unused};  // atomic, a hint: for stats
+  // atomic, published: by the holder, for sysmon; null: nobody, or on its way
+  base::Atomic<M*> holder{nullptr};
+  base::Atomic<std::int64_t> held_since_ns{0};  // atomic, a hint: 0: nobody has begun to hold it
+  // atomic, a hint: by the holder, for thieves: it starts a thread and goes on soon
+  base::Atomic<bool> waking{false};
+  PCounters counters;
+
+  // A chain of goroutines, each woken by the one before it, gives way to others after this long.
+  static constexpr std::int64_t kLongestChainNs = 1'000'000;
+  // Sysmon: the chain is too long.
+  void end_chain() {
+    chain_is_over.store(true, base::relaxed);  // relaxed, both: a wish
+    turns_to_clock = 0;
+  }
+  base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a wish of sysmon's
+
+  // Anyone: goroutines that only the holder can take wait here. The holder: nothing waits here.
+  bool has_out_of_sight() const { return queue.has_claimed() || !inbox.is_empty(); }
+  bool is_empty() const { return queue.is_empty() && inbox.is_empty(); }
+
+  // Goroutines run on it, in place or not: while this stands still it runs the same one.
+  std::uint64_t turns() const {
+    return counters.ticks.read() + counters.inherited.read() + counters.claims.read();
+  }
+
+  // The holder begins or ends to hold it.
+  void begin_hold(M* m, std::int64_t now_ns) {
+    holder.store(m, base::release);  // [grip] what sysmon knows of m through it is older
+    held_since_ns.store(now_ns, base::relaxed);
+  }
+  void end_hold(std::int64_t now_ns) {
+    holder.store(nullptr, base::relaxed);
+    counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
+    held_since_ns.store(0, base::relaxed);
+  }
+
+  timer::TimerSet timers;
+
+  Inbox inbox;
+  RunQueue queue;  // [run-queue]
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,113 @@
+#include "sched/core/queues.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "sched/core/slice.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+// Drops the entries that joiners left behind; returns how many others there are, moved to the front.
+std::size_t sweep(M* m, G** entries, std::size_t count) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    G* g = entries[i];
+    if (!g->joinable || !g->claim.is_left_behind() || admit(m, g)) entries[kept++] = g;
+  }
+  return kept;
+}
+
+// Joiners leave entries in the global queue too. A goroutine that only starts and joins others never
+// empties it, so it sweeps the front when it adds to the end: a few entries, and on while all of them are
+// useless.
+void sweep_global(Runtime& rt, M* m) {
+  G* front[8];
+  for (;;) {
+    std::size_t taken = rt.global.pop_usual(front);
+    std::size_t kept = sweep(m, front, taken);
+    if (kept != 0) rt.global.push_front({front, kept});
+    if (kept != 0 || taken == 0) return;
+  }
+}
+
+}  // namespace
+
+// A ring full of entries that joiners left behind is just swept. Goroutines that came from the global queue go back to its
+// front: each has stood in that line before.
+void spill(Runtime& rt, M* m, G* g) {
+  P* p = m->p;
+  rt.chaos.disturb();
+  do {
+    G* batch[RunQueue::kHalf + 1];
+    G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);
+    std::size_t old = 0;
+    std::size_t taken = p->queue.take_half(half, &old);
+    std::size_t kept_old = sweep(m, batch, old);
+    std::size_t kept_new = sweep(m, batch + old, taken - old);
+    if (kept_old + kept_new != 0) {
+      batch[old + kept_new++] = g;
+      if (g->joinable) sweep_global(rt, m);
+      if (kept_old != 0) rt.global.push_front({batch, kept_old});
+      rt.global.push({batch + old, kept_new});
+      p->counters.overflows.increment();
+      p->counters.spilled.add(kept_old + kept_new);
+      look_at_slice(rt, p);
+      return;
+    }
+  } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster
+}
+
+void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken) {
+  P* p = m->p;
+  Search::View view = rt.search.view();
+  bool others_could_run_them = view.idle != 0 || view.searching != 0;
+  std::size_t fit = others_could_run_them || p->is_empty() ? 0 : p->inbox.room();
+  fit = std::min(fit, woken.size());
+  for (G* g : woken.first(fit)) p->inbox.put(g);
+  // The next turn is theirs, unless the last one was the inbox's.
+  if (fit != 0) {
+    bool was_last = p->inbox_tick == p->counters.ticks.read();
+    p->ticks_to_look = std::min<std::int32_t>(p->ticks_to_look, was_last ? 1 : 0);
+  }
+  for (G* g : woken.subspan(fit)) put_last(rt, m, g);
+  if (fit != woken.size()) wake_searcher(rt, m);
+}
+
+void put_global(Runtime& rt, G* g) {
+  rt.global.push(g);
+  wake_searcher(rt, nullptr);
+}
+
+bool admit_joinable(M* m, G* g) {
+  switch (g->claim.meet_entry()) {
+    case ClaimWord::Entry::run:
+      return true;
+    case ClaimWord::Entry::drop:
+      return false;
+    case ClaimWord::Entry::free_record:
+      free_record(m, g);
+      return false;
+  }
+  return true;
+}
+
+void drop_extra(G* g) {
+  g->asked_for_stack = false;
+  delete std::exchange(g->extra, nullptr);
+}
+
+void free_record_slowly(M* m, G* g) {
+  MAGPIE_DCHECK(g->extra == nullptr);
+  g->state.store(GState::free, base::relaxed);
+  if (m != nullptr && m->p != nullptr) {
+    m->p->records.give(runtime->records, g);
+  } else {
+    runtime->records.give({&g, 1});
+  }
+}
+
+}  // namespace magpie::sched

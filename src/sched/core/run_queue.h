@@ -1,0 +1,228 @@
+// run_queue.h: the goroutines of one P that are ready to run: a ring of 256 and one slot ahead of it.
+//
+// Protocol  [run-queue]
+//
+//        claimed_ = [first, end)    head_                               tail_
+//   ring:   | owner takes these, |  | anybody takes these, oldest first |   free
+//           | nobody steals them |
+//
+// Goal      The owner pushes and pops without locked instructions in the common case; any number of thieves
+//           take the oldest half with one. FIFO, so that nothing starves.
+// Sides     push, pop, take_half: the owner, which is whoever holds the P.
+//           steal_half: the owner of another queue. size, looks_empty: anyone.
+// Claims    The owner advances head_ by a small batch at a time and takes from the claimed batch at leisure.
+//           A batch is at most an eighth of the ring and at most kClaim, so thieves always find much more
+//           than they are denied; in a short ring the owner claims one at a time.
+// No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first and commits
+//           after; if the exchange fails it forgets the copies.
+// No reuse  The owner overwrites a slot only after it has seen head_ beyond it (acquire), which the taker
+//           moved (release) after it had read the slot.
+// Runnext   A slot of its own ahead of the ring, with its own protocol: next_slot.h.
+// Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop, and
+//           the oldest goroutine would wait longest.
+// Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases, thieves acquire.
+//           head_: takers release, the owner acquires before it reuses.
+// Proof     tests/model/run_queue_model.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "sched/core/next_slot.h"
+
+namespace magpie::sched {
+
+struct G;
+
+class RunQueue {
+ public:
+#ifdef MAGPIE_MODEL
+  static constexpr std::uint64_t kSlots =
+      4;  // small, so that the checker reaches every full and empty state
+  static constexpr std::uint64_t kClaim = 2;
+  static constexpr std::uint64_t kClaimShare = 2;
+#else
+  static constexpr std::uint64_t kSlots = 256;
+  static constexpr std::uint64_t kClaim = 16;
+  static constexpr std::uint64_t kClaimShare = 8;
+#endif
+  static constexpr std::uint64_t kHalf = kSlots / 2;
+
+  // Appends. False when the ring is full: the caller owes g to the global queue, see spill.
+  [[nodiscard]] bool push(G* g) {
+    std::uint64_t tail = tail_.load(base::relaxed);  // relaxed: only we write it
+    if (tail - known_free_ >= kSlots && !find_room(tail)) return false;
+    slot(tail).store(g, base::relaxed);
+    tail_.store(tail + 1, base::release);  // [run-queue] with steal_half's acquire
+    return true;
+  }
+
+  // The oldest, or null.
+  G* pop() {
+    if (!has_claimed() && !claim_some()) return nullptr;
+    return pop_claimed();
+  }
+
+  // Owner. The one that pop() will return, if it is claimed already, else null; and taking that one.
+  G* upcoming() { return has_claimed() ? slot(claimed_first_).load(base::relaxed) : nullptr; }
+  void take_upcoming() { claimed_first_ = claimed_first_ + 1; }
+
+  // Owner, after pop(). The one that comes after `others` more, or null; thieves may have it by then.
+  G* ahead(std::uint64_t others) {
+    std::uint64_t at = claimed_first_ + others;
+    return at < tail_.load(base::relaxed) ? slot(at).load(base::relaxed) : nullptr;
+  }
+
+  // Owner. The one that has waited longest in the ring, or null; a thief may have it by the time it is used.
+  G* oldest() {
+    if (G* claimed = upcoming()) return claimed;
+    std::uint64_t head = head_.load(base::relaxed);
+    return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
+  }
+
+  // Anyone. The owner has claimed goroutines, which nobody else can take.
+  bool has_claimed() const { return claimed_first_ != claimed_end_; }
+
+  // Owner: there is one to pop(), unless thieves are faster.
+  bool has_in_ring() const { return has_claimed() || size() != 0; }
+
+  // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
+  G* glance(std::uint64_t others = 0) {
+    std::uint64_t first = claimed_first_, claimed = claimed_end_ - first;
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t tail = tail_.load(base::acquire);  // [run-queue] with push's release: the records
+    if (claimed <= kClaim && first + claimed <= tail) {  // else they do not belong together
+      if (others < claimed) return slot(first + others).load(base::relaxed);
+      others -= claimed;
+    }
+    std::uint64_t waiting = tail - head;
+    return others < waiting && waiting <= kSlots ? slot(head + others).load(base::relaxed)
+                                                 : nullptr;
+  }
+
+  // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.
+  NextSlot next;
+
+  // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.
+  // 0: thieves made room. `from_global`: how many of them, the first, came from the global queue. A ring that is full of gaps, because thieves emptied it behind a claimed
+  // goroutine, is freed by taking that one.
+  std::size_t take_half(G* (&out)[kHalf], std::size_t* from_global = nullptr) {
+    std::size_t taken = 0, old = 0;
+    while (has_claimed()) {
+      if (claimed_first_ < global_end_) ++old;
+      out[taken++] = pop_claimed();
+    }
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
+    if (count > kHalf - taken) count = kHalf - taken;
+    for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
+    // relaxed: as in claim_some
+    if (head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed)) {
+      taken += count;
+      if (global_end_ > head) old += global_end_ - head < count ? global_end_ - head : count;
+    }
+    if (from_global != nullptr) *from_global = old;
+    return taken;
+  }
+
+  // Owner. What is in the ring now came from the global queue: take_half() says how many of those it took, first in `out`.
+  void note_all_from_global() { global_end_ = tail_.load(base::relaxed); }
+
+  // Moves the oldest half, rounded up, of the victim's unclaimed ring behind our own tail, and gives the
+  // youngest of those to the caller to run. Null: there was nothing. `moved` says how many left the victim.
+  // Our ring must be empty.
+  G* steal_half(RunQueue& victim, std::size_t& moved) {
+    std::uint64_t mine = tail_.load(base::relaxed);
+    for (;;) {
+      std::uint64_t head = victim.head_.load(base::acquire);
+      std::uint64_t tail = victim.tail_.load(base::acquire);  // [run-queue] with push's release
+      std::uint64_t count = tail - head - (tail - head) / 2;
+      if (tail == head) return nullptr;
+      if (count > kHalf) continue;  // head moved between the two loads: they do not belong together
+      for (std::uint64_t i = 0; i < count; ++i) {
+        slot(mine + i).store(victim.slot(head + i).load(base::relaxed), base::relaxed);
+      }
+      // [run-queue] release: our reads of the slots are over before the owner sees them free
+      if (!victim.head_.compare_exchange_strong(head, head + count, base::acq_rel, base::relaxed)) {
+        continue;
+      }
+      G* newest = slot(mine + count - 1).load(base::relaxed);
+      tail_.store(mine + count - 1, base::release);
+      moved = count;
+      return newest;
+    }
+  }
+
+  // Goroutines in the ring that can be stolen; a guess unless the owner asks.
+  std::size_t size() const {
+    std::uint64_t head = head_.load(base::acquire);
+    std::uint64_t tail = tail_.load(base::acquire);
+    return tail - head <= kSlots ? static_cast<std::size_t>(tail - head) : 0;
+  }
+
+  // For whoever holds the P: nothing in it, claimed or not.
+  bool is_empty() const { return !has_claimed() && looks_empty(); }
+
+  // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
+  // because between the two looks the owner may move a goroutine from the next slot to the ring.
+  bool looks_empty() const {
+    for (;;) {
+      std::uint64_t head = head_.load(base::acquire);
+      std::uint64_t tail = tail_.load(base::acquire);
+      G* ahead = next.peek();
+      if (tail_.load(base::acquire) == tail) return head == tail && ahead == nullptr;
+    }
+  }
+
+ private:
+  base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
+
+  G* pop_claimed() {
+    std::uint64_t first = claimed_first_;
+    claimed_first_ = first + 1;
+    return slot(first).load(base::relaxed);  // relaxed: we wrote it
+  }
+
+  // Slots below known_free_ are free. The line of head_ is the thieves': look at it only when the ring seems full.
+  bool find_room(std::uint64_t tail) {
+    // [run-queue] acquire, with the takers' release: what is below head_ is ours again
+    known_free_ = has_claimed() ? std::uint64_t{claimed_first_} : head_.load(base::acquire);
+    return tail - known_free_ < kSlots;
+  }
+
+  bool claim_some() {
+    // [run-queue] acquire: an empty ring may be refilled from slot 0 by steal_half, over slots that others read
+    std::uint64_t head = head_.load(base::acquire);
+    for (;;) {
+      std::uint64_t waiting = tail_.load(base::relaxed) - head;
+      if (waiting == 0) return false;
+      std::uint64_t count = waiting / kClaimShare;
+      if (count > kClaim) count = kClaim;
+      if (count == 0) count = 1;
+      // acquire for the sake of the failure, which needs it (GCC wants success to be no weaker). Nothing to
+      // release: only the owner reads and later reuses these slots; as a read-modify-write it does not
+      // break the release sequence of earlier thieves
+      if (head_.compare_exchange_weak(head, head + count, base::acquire, base::acquire)) {
+        claimed_first_ = head;
+        claimed_end_ = head + count;
+        return true;
+      }
+    }
+  }
+
+  // owner only
+  std::uint64_t known_free_ = 0;
+  std::uint64_t global_end_ = 0;  // what is below it came from the global queue
+
+  // The owner writes; sysmon reads, for a hint.
+  base::Relaxed<std::uint64_t> claimed_first_ = 0;
+  base::Relaxed<std::uint64_t> claimed_end_ = 0;
+
+  // atomic [run-queue]: the owner writes tail_, everybody moves head_
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> head_{0};
+  alignas(base::kCacheLine) base::Atomic<G*> ring_[kSlots];
+};
+
+}  // namespace magpie::sched

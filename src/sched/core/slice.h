@@ -1,0 +1,28 @@
+// slice.h: a goroutine that starts others without pause, or runs them in place by joining them, gives way when its
+// time slice is over.
+//
+// The clock is looked at once per spill, that is once per about 128 goroutines started, and once in a few
+// goroutines run in place. The slice begins at the first look of a turn. Without this a goroutine that
+// starts a million others would have a million records live at once, and those it started would wait for it
+// to end.
+#pragma once
+
+#include "base/clock.h"
+#include "sched/core/p.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+
+inline void look_at_slice(Runtime& rt, P* p) {
+  if (!rt.options.preempt) return;
+  std::int64_t now = base::now_ns();
+  std::uint64_t turn = p->counters.ticks.read() + p->counters.inherited.read();
+  if (p->slice_tick != turn) {
+    p->slice_tick = turn;
+    p->slice_since_ns = now;
+  } else if (now - p->slice_since_ns > std::chrono::nanoseconds(rt.options.time_slice).count()) {
+    p->slice_over = true;
+  }
+}
+
+}  // namespace magpie::sched

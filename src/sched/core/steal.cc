@@ -1,0 +1,97 @@
+#include "sched/core/steal.h"
+
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr int kRounds = 4;
+constexpr std::int64_t kPatienceNs = 3'000;
+constexpr std::size_t kFewWoken = 16;
+
+// Visits 0..n-1 once each: start anywhere, step by a number that shares no factor with n.
+class RandomOrder {
+ public:
+  RandomOrder(std::uint32_t n, std::uint32_t random) : left_(n), n_(n), at_(random % n) {
+    step_ = n == 1 ? 1 : 1 + (random >> 16) % (n - 1);
+    while (std::gcd(step_, n) != 1) step_ = step_ % n + 1;
+  }
+  bool done() const { return left_ == 0; }
+  std::uint32_t next() {
+    --left_;
+    at_ = (at_ + step_) % n_;
+    return at_;
+  }
+
+ private:
+  std::uint32_t left_, n_, at_, step_;
+};
+
+void be_patient() {
+  std::int64_t until = base::now_ns() + kPatienceNs;
+  while (base::now_ns() < until) base::cpu_relax();
+}
+
+// Goroutines that somebody wakes while it runs come one by one. Whoever took each at once would run it for a single step, say one
+// value into a channel that was full, before it waits again, with all its cache lines on their way between the cores.
+bool has_few_woken(P* victim) {
+  // A record is always a G, if not always the same; a wrong guess costs one wait.
+  G* oldest = victim->queue.glance();
+  return oldest != nullptr && oldest->state.load(base::relaxed) == GState::runnable &&
+         victim->queue.size() < kFewWoken;
+}
+
+// What is in runnext was most likely just readied by the goroutine that runs there and is about to block: its P will
+// run it in a moment, with warm caches. Take it only if it is still there after a while, in which the P has taken nothing
+// from the slot and was not busy with waking us. A pair that wakes each other fills it all the time: not looking meanwhile leaves it its cache lines.
+G* steal_runnext(P* victim) {
+  G* g = victim->queue.next.peek();
+  if (g == nullptr) return nullptr;
+  std::uint64_t inherited = victim->counters.inherited.read();
+  be_patient();
+  if (victim->counters.inherited.read() != inherited) return nullptr;
+  if (victim->waking.load(base::relaxed)) return nullptr;  // relaxed: only a hint
+  return victim->queue.next.steal(g) ? g : nullptr;
+}
+
+}  // namespace
+
+G* steal(Runtime& rt, M* m) {
+  P* p = m->p;
+  std::span<P* const> ps = rt.ps.in_use();
+  bool was_patient = rt.chaos.one_in(2);
+  if (rt.chaos.one_in(4)) return nullptr;
+  for (int round = 0; round < kRounds; ++round) {
+    for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
+         !order.done();) {
+      P* victim = ps[order.next()];
+      if (victim == p) continue;
+      if (rt.world.stopping()) return nullptr;
+      p->counters.steals_tried.increment();
+      if (!was_patient && has_few_woken(victim)) {
+        be_patient();
+        was_patient = true;
+      }
+      std::size_t moved = 0;
+      if (G* g = p->queue.steal_half(victim->queue, moved)) {
+        p->counters.steals_succeeded.increment();
+        p->counters.stolen.add(moved);
+        return g;
+      }
+      if (round != kRounds - 1) continue;
+      if (G* g = steal_runnext(victim)) {
+        p->counters.steals_succeeded.increment();
+        p->counters.stolen.increment();
+        p->counters.runnext_stolen.increment();
+        return g;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace magpie::sched

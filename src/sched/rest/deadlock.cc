@@ -1,0 +1,82 @@
+#include "sched/rest/deadlock.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "sched/rest/fire.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr int kMostPrinted = 100;
+
+// atomic, published: by who makes the thread; null: there is none
+std::atomic<bool (*)()> library_thread_is_awaited{nullptr};
+
+// Threads of this process; 0 when /proc does not tell. Not by listing /proc/self/task: a thread that ends during the
+// listing cuts it short.
+int count_process_threads() {
+  std::FILE* status = std::fopen("/proc/self/status", "re");
+  if (status == nullptr) return 0;
+  char line[256];
+  int count = 0;
+  while (std::fgets(line, sizeof line, status) != nullptr) {
+    if (std::sscanf(line, "Threads: %d", &count) == 1) break;
+  }
+  std::fclose(status);
+  return count;
+}
+
+// Nothing runs, so nothing changes meanwhile.
+void print_goroutines(Runtime& rt) {
+  int printed = 0;
+  std::size_t waiting = 0;
+  rt.records.for_each([&](G* g) {
+    if (g->state.load(base::relaxed) != GState::waiting) return;
+    ++waiting;
+    if (++printed > kMostPrinted) return;
+    const char* name = g->name();
+    base::warn("goroutine %lu%s%s%s [%s], started by goroutine %lu",
+               static_cast<unsigned long>(g->id), *name != '\0' ? " (" : "", name,
+               *name != '\0' ? ")" : "", text(g->wait_reason.load(base::relaxed)),
+               static_cast<unsigned long>(g->creator));
+  });
+  if (waiting > kMostPrinted) base::warn("and %zu more", waiting - kMostPrinted);
+}
+
+}  // namespace
+
+bool may_be_deadlock(Runtime& rt) {
+  Search::View view = rt.search.view();
+  return rt.options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
+         view.idle == rt.ps.count() && rt.away.load(base::seq_cst) == 0 && rt.global.empty() &&
+         earliest_timer_ns(rt) == kNever && !outsiders_came();
+}
+
+void set_library_thread(bool (*is_awaited)()) {
+  library_thread_is_awaited.store(is_awaited, std::memory_order_release);
+}
+
+bool has_other_threads(Runtime& rt) {
+  auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
+  if (is_awaited != nullptr && is_awaited()) return true;
+  int of_the_library = is_awaited != nullptr ? 1 : 0;
+  return count_process_threads() !=
+         rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers() + of_the_library;
+}
+
+void report_deadlock(Runtime& rt) {
+  if (rt.deadlock_reported.exchange(true, base::relaxed)) return;
+  base::warn("all goroutines are asleep - deadlock!");
+  print_goroutines(rt);
+  if (rt.options.on_deadlock == DeadlockPolicy::report) return;
+  std::fflush(nullptr);
+  _exit(2);
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,123 @@
+#include "sched/rest/fire.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/core/queues.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+using timer::Timer;
+using timer::TimerSet;
+
+constexpr std::size_t kTimersAtOnce = 64;
+constexpr std::uint32_t kTurnsPerExactLook = 8;
+
+// The frames that a parked goroutine returns through first.
+void prefetch_stack(const G* g) {
+  constexpr std::size_t kLines = 8;
+  auto* top = static_cast<const std::byte*>(g->saved_sp);
+  for (std::size_t i = 0; i < kLines; ++i) base::prefetch_to_write(top + i * base::kCacheLine);
+}
+
+// They overtake goroutines that have not begun, each of which may run for long. Behind others that were woken they keep their
+// place, and the order of their times.
+void put_woken(Runtime& rt, M* m, std::span<G* const> woken) {
+  P* p = m->p;
+  G* oldest = p->queue.oldest();
+  bool is_behind_fresh = oldest != nullptr && oldest->state.load(base::relaxed) == GState::fresh;
+  if (is_behind_fresh && woken.size() <= p->inbox.room()) return put_in_inbox(rt, m, woken);
+  for (G* g : woken) put_last(rt, m, g);
+  wake_searcher(rt, m);
+}
+
+// More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and
+// run when what was fetched for them has gone from the caches again. Searchers fire what is due meanwhile.
+bool has_enough_woken(const P* p) {
+  return p->counters.ticks.read() < p->fire_again_at_tick && !p->queue.looks_empty();
+}
+
+}  // namespace
+
+G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
+  Timer* due[kTimersAtOnce];
+  std::size_t count = timers.take_due(now_ns, due);
+  if (count == 0) return nullptr;
+  rt.chaos.disturb();
+  // Each goroutine's record and stack is memory that nobody touched since it fell asleep: fetch all of it at once.
+  G* woken[kTimersAtOnce];
+  std::size_t woken_count = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* g = static_cast<G*>(due[i]->fire(*due[i]));
+    if (g == nullptr) continue;
+    base::prefetch_to_write(g);
+    woken[woken_count++] = g;
+  }
+  for (std::size_t i = 0; i < woken_count; ++i) {
+    prefetch_stack(woken[i]);
+    woken[i]->move(GState::waiting, GState::runnable);
+  }
+  m->p->counters.timers_fired.add(count);
+  if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
+  // If there is nothing else the first is run at once by the caller; nobody has to be woken for it.
+  std::size_t first = woken_count != 0 && m->p->is_empty() ? 1 : 0;
+  std::span<G* const> others(woken + first, woken_count - first);
+  if (!others.empty()) put_woken(rt, m, others);
+  return first != 0 ? woken[0] : nullptr;
+}
+
+G* fire_own(Runtime& rt, M* m) {
+  if (!has_timers(m->p) || has_enough_woken(m->p)) return nullptr;
+  std::int64_t now = base::now_ns();
+  if (m->p->timers.earliest_ns() > now) return nullptr;
+  return fire_due(rt, m, m->p->timers, now);
+}
+
+G* fire_others(Runtime& rt, M* m) {
+  std::span<P* const> ps = rt.ps.in_use();
+  std::int64_t now = base::now_ns();
+  for (P* p : ps) {
+    if (p->timers.earliest_ns() > now) continue;
+    if (G* g = fire_due(rt, m, p->timers, now)) return g;
+  }
+  return nullptr;
+}
+
+bool own_timers_are_due(P* p) {
+  if (has_enough_woken(p)) return false;
+  bool exact = p->turns_to_exact_look-- == 0;
+  if (exact) p->turns_to_exact_look = kTurnsPerExactLook;
+  bool due = p->timers.earliest_ns() <= (exact ? base::now_ns() : base::coarse_now_ns());
+  if (due) p->turns_to_exact_look = 0;  // so that the next look says so too
+  return due;
+}
+
+std::int64_t earliest_timer_ns(const Runtime& rt) {
+  std::int64_t earliest = kNever;
+  for (P* p : rt.ps.in_use()) earliest = std::min(earliest, p->timers.earliest_ns());
+  return earliest;
+}
+
+void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
+  if (m != nullptr) m->watch_owed_ns = kNever;
+  if (!rt.watch.covers(when_ns)) wake_searcher(rt, m);
+}
+
+void drop_timers(Runtime& rt) {
+  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
+  for (P* p : rt.ps.all()) {
+    while (Timer* timer = p->timers.take_any()) {
+      if (timer->drop != nullptr) {
+        timer->drop(*timer);
+      } else {
+        timer->finished();
+      }
+    }
+  }
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,94 @@
+// network.h: the poller in the scheduler: who asks it for events, and when.
+//
+//   an M that finds nothing in its own and the global queue          without blocking, before it steals
+//   every P, each time it looks at what is not its own               without blocking, if nobody asked lately; as many as
+//                                                                    its inbox has room for
+//   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
+//                                                                    watch it keeps ([watch]); at the end of the list of
+//                                                                    sleeping threads, so that others are woken first
+//   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held, or no thread is
+//                                                                    to be had for those that are idle
+//
+// One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that
+// became ready are run in the order of their events.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "poll/poller.h"
+#include "poll/slot.h"
+#include "sched/core/g.h"
+#include "sched/core/m.h"
+#include "sched/rest/poll_role.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+class Network {
+ public:
+  // ---- for whoever owns a descriptor; inside the runtime
+
+  struct Attached {
+    poll::Slot* slot;  // null: see error
+    int error;         // an error number
+  };
+  Attached attach(int fd);
+  void detach(int fd, poll::Slot* slot);
+
+  // A plain thread waits: somebody has to ask.
+  void is_awaited(Runtime& rt);
+
+  // ---- for the scheduler
+
+  // Whether there are descriptors at all. Who attached one sees it, and others do in time.
+  bool in_use() const { return attached_.load(base::acquire) != 0; }
+
+  // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
+  G* poll(Runtime& rt, M* m);
+  // If nobody has asked lately: a few, into m's inbox; or into its ring, while others could run them.
+  void poll_if_overdue(Runtime& rt, M* m);
+
+  // By an M on the list of sleeping ones, in place of sleeping. False: it is not its turn, or it was handed a P.
+  // True: it has slept; afterwards it has a P, or is on the list, or was handed a P: see has_p and listed.
+  [[nodiscard]] bool sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns);
+
+  // Whoever sleeps in the poller looks at its wake_up.
+  void interrupt() { poller_.interrupt(); }
+
+  // By sysmon. Returns when to look again, kNever: no need to.
+  std::int64_t look_after(Runtime& rt, std::int64_t now_ns);
+
+  // A goroutine, or a thread, waits for a descriptor, or is on its way from there to a queue.
+  bool is_waited_for() const;
+
+  // The runtime ends, no M is left: plain threads that wait go on, and find that.
+  void release_threads();
+
+ private:
+  using Role = PollRole::Role;
+
+  struct Batch;
+
+  void ask(Batch& batch, std::int64_t until_ns, std::size_t most_events);
+  [[nodiscard]] bool ask_at_once(Batch& batch, M* m, std::size_t most_events);
+  void deliver(poll::Slot& slot, std::uint32_t events, Batch& batch);
+  static void put_in_global(Runtime& rt, Batch& batch);
+
+  base::Lock lock_;  // guards the opening of the poller
+  bool open_ = false;
+  poll::Poller poller_;
+  poll::SlotTable slots_;
+  // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use():
+  // the poller is open
+  base::Atomic<int> attached_{0};
+  PollRole role_;  // [poll-role]
+  // atomic, a count: batches on their way. Added to before a record is taken out of its slot, which releases; taken from, by
+  // release, when all are in queues or their M has a P. is_waited_for() looks at the slots first, and acquires both.
+  base::Atomic<int> delivering_{0};
+  base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when somebody asked last
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,128 @@
+#include "sched/run/chaos.h"
+
+#include <sched.h>
+
+#include <ctime>
+
+#include "base/cpu.h"
+#include "base/other_thread.h"
+#include "sched/core/find_work.h"
+#include "sched/core/queues.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/bound.h"
+#include "sched/taking/free_cpu.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr std::int64_t kLatestNs = 100'000;
+constexpr std::uint32_t kMostPauses = 200;
+
+// Of sysmon.
+constexpr std::int64_t kLongestMoodNs = 20'000'000;
+constexpr std::int64_t kSlowSleepNs = 10'000'000;
+constexpr std::int64_t kHastyGapNs = 40'000;
+constexpr std::uint32_t kMostRounds = 32;
+constexpr int kMostPausesInside = 500;
+
+}  // namespace
+
+// SplitMix64 (Steele, Lea, Flood 2014): a counter, mixed.
+std::uint32_t Chaos::below(std::uint32_t n) {
+  std::uint64_t z = state_.fetch_add(0x9E3779B97F4A7C15u, base::relaxed);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<std::uint32_t>((z ^ (z >> 31)) % n);
+}
+
+void Chaos::sleep_up_to(std::int64_t ns) {
+  timespec time{.tv_sec = 0, .tv_nsec = below(static_cast<std::uint32_t>(ns))};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time,
+                  nullptr);  // leaves errno alone; a signal ends it: as well
+}
+
+void Chaos::disturb_now() {
+  std::uint32_t what = below(16);
+  if (what < 8) return;
+  if (what < 12) {
+    for (std::uint32_t pauses = below(kMostPauses); pauses != 0; --pauses) base::cpu_relax();
+  } else if (what < 15) {
+    sched_yield();
+  } else {
+    sleep_up_to(kLatestNs);
+  }
+}
+
+void Chaos::muddle_now(P* p) {
+  p->ticks_to_look = static_cast<std::int32_t>(below(8));
+  p->turns_to_clock = static_cast<std::int32_t>(below(64));
+  if (below(2) == 0) p->end_chain();
+  p->turns_to_exact_look = below(8);
+  p->slice_over = runtime->options.preempt && below(4) == 0;
+}
+
+void Chaos::scatter_now(Runtime& rt, M* m) {
+  // At the end, as what spills: at the front they would overtake the others again and again.
+  while (G* g = m->p->queue.pop()) rt.global.push({&g, 1});
+  wake_searcher(rt, m);
+}
+
+Chaos::Mood Chaos::mood(std::int64_t now_ns) {
+  if (!is_on()) return Mood::usual;
+  if (now_ns >= mood_until_ns_) {
+    mood_until_ns_ = now_ns + below(kLongestMoodNs);
+    constexpr Mood kMoods[] = {Mood::usual, Mood::slow, Mood::hasty, Mood::hasty};
+    mood_ = kMoods[below(4)];
+  }
+  return mood_;
+}
+
+// Here, and not with the rest of sysmon, as it is no part of what sysmon is for.
+void Sysmon::be_chaotic(Runtime& rt) {
+  Chaos& chaos = rt.chaos;
+  switch (chaos.mood(now_ns_)) {
+    case Chaos::Mood::usual:
+      return;
+    case Chaos::Mood::slow:
+      return chaos.sleep_up_to(kSlowSleepNs);
+    case Chaos::Mood::hasty:
+      break;
+  }
+  look_again_in(chaos.below(kHastyGapNs));
+  if (chaos.one_in(4)) wake_searcher(rt, nullptr);
+  if (chaos.one_in(8) && rt.network.in_use()) rt.network.interrupt();
+  if (chaos.one_in(16)) rt.long_calls.note_taken();
+  if (rt.world.stopping()) return;  // Ps are taken from everybody as it is
+  for (std::uint32_t rounds = 1 + chaos.below(kMostRounds); rounds != 0; --rounds) {
+    std::span<P* const> ps = rt.ps.in_use();
+    P* p = ps[chaos.below(static_cast<std::uint32_t>(ps.size()))];
+    if (M* m = p->holder.load(base::acquire)) bother(rt, p, m);
+  }
+}
+
+// m seems to hold p.
+void Sysmon::bother(Runtime& rt, P* p, M* m) {
+  Chaos& chaos = rt.chaos;
+  bool can_be_stopped = rt.options.preempt && rt.preemption.works();
+  // Most are inside whenever one looks, and nothing can be taken from them.
+  for (int pauses = 0; m->grip.is_inside() && pauses < kMostPausesInside; ++pauses)
+    base::cpu_relax();
+  switch (chaos.below(8)) {
+    case 0:
+      if (can_be_stopped) take(rt, p, m, Because::blocked, Need::others);
+      return;
+    case 1:
+      if (can_be_stopped) take(rt, p, m, Because::ran_long, Need::others);
+      return;
+    case 2:  // not one that sleeps: it may be in a system call that a signal ends
+      if (can_be_stopped && !base::is_asleep_in_kernel(m->tid.load(base::relaxed)))
+        rt.preemption.stop(m);
+      return;
+    default:  // [grip] asks, and thinks better of it: its next entry is a slow one
+      if (!m->grip.ask()) return;
+      chaos.disturb();
+      return m->grip.withdraw();
+  }
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,261 @@
+// life_cycle.cc: run() begins and ends.
+//
+// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world when it
+// returns: every M then leaves its loop at its next look, and its thread ends; the first M's thread returns
+// from here. What is left are goroutines that never ran, whose closures are destroyed, and goroutines that
+// are parked, whose stacks are unmapped as they are. exit() in a goroutine is an ordinary call: handlers
+// run on the goroutine's stack while the other threads go on until the process ends; the runtime has no
+// static destructors.
+#include <csignal>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <magpie/runtime.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fence.h"
+#include "sched/core/loop.h"
+#include "sched/core/queues.h"
+#include "sched/current.h"
+#include "sched/entry.h"
+#include "sched/rest/fire.h"
+#include "sched/run/debug_options.h"
+#include "sched/run/runtime.h"
+#include "sched/run_end.h"
+#include "sched/spawn.h"
+#include "sched/taking/bound.h"
+#include "sched/threads/fork.h"
+#include "sched/threads/overflow.h"
+#include "sched/threads/uncaught.h"
+#include "sched/waiter.h"
+#include "stack/guard.h"
+
+namespace magpie::sched {
+
+namespace {
+std::uint64_t generations = 0;  // whoever is in run()
+}
+
+Runtime::Runtime(const Options& wanted)
+    : generation(++generations),
+      options(wanted),
+      procs_source(wanted.procs),
+      records(global),
+      stacks(wanted.stack_size),
+      threads(wanted.max_threads),
+      schedtrace(DebugOptions::from_environment()) {}
+
+namespace {
+
+base::Lock in_run;  // held by the thread that is in run()
+
+Options checked(Options options) {
+  if (!DebugOptions::from_environment().preempt) options.preempt = false;
+  stack::check_size(options.stack_size);
+  if (options.max_threads < 1) {
+    throw std::invalid_argument("magpie: Options::max_threads is " +
+                                std::to_string(options.max_threads) + "; at least 1 is needed");
+  }
+  if (options.max_preempted < 0) {
+    throw std::invalid_argument("magpie: Options::max_preempted is " +
+                                std::to_string(options.max_preempted) + "; 0 or more make sense");
+  }
+  if (!Preemption::can_use(options.preempt_signal)) {
+    throw std::invalid_argument("magpie: Options::preempt_signal is " +
+                                std::to_string(options.preempt_signal) +
+                                ", which is no signal that can be caught for preemption");
+  }
+  if (options.time_slice.count() < 1) {
+    throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
+  }
+  return options;
+}
+
+struct Main {
+  void (*body)(void*);
+  void* argument;
+};
+
+void main_body(void* room, detail::TaskOrder order) {
+  if (order == detail::TaskOrder::drop) return;
+  Main main = *static_cast<Main*>(room);
+  main.body(main.argument);
+  if (current_m() == nullptr) [[unlikely]]
+    returned_in_forked_child();
+  // Kept for ever: nobody stops the world any more.
+  while (!runtime->world.try_begin_end()) yield();
+  Entry entry;  // it must not be stopped with the lock of all who rest
+  runtime->world.end(*runtime);
+}
+
+// A plain thread that waits for a goroutine which will never end must not wait for ever.
+void release_thread_that_joins(G* g) {
+  void* waiter = nullptr;
+  if (g->join.finish(waiter) != JoinWord::Owes::wake_waiter) return;
+  if (auto* joiner = static_cast<Waiter*>(waiter); joiner->is_thread()) joiner->wake();
+}
+
+// Every M has left. Closures that never ran are destroyed, as their memory may be on the heap.
+void drop_goroutines(Runtime& rt) {
+  std::vector<stack::Stack*> own_stacks;
+  rt.records.for_each([&](G* g) {
+    GState state = g->state.load(base::relaxed);
+    if (state == GState::free) return;
+    if (g->joinable && !g->join.is_done()) release_thread_that_joins(g);
+    if (state == GState::fresh || state == GState::ended) g->body(g->room, detail::TaskOrder::drop);
+    if (g->stack != nullptr) base::close_fiber(g->stack->fiber);
+    if (g->stack != nullptr && !g->stack->pooled) own_stacks.push_back(g->stack);
+    delete g->extra;
+  });
+  // A goroutine that a joiner ran in place names the joiner's stack too.
+  std::sort(own_stacks.begin(), own_stacks.end());
+  own_stacks.erase(std::unique(own_stacks.begin(), own_stacks.end()), own_stacks.end());
+  for (stack::Stack* stack : own_stacks) stack::unmap_single(stack);
+}
+
+G* make_main(Runtime& rt, Main main) {
+  G* g = new_goroutine_outside(rt);
+  new (g->room) Main(main);
+  return g;
+}
+
+int signal_of(const Options& options) {
+  return options.preempt_signal != 0 ? options.preempt_signal : SIGURG;
+}
+
+// Between its construction and destruction the runtime can be found, and stack overflows are reported.
+struct Installed {
+  explicit Installed(Runtime& rt) {
+    install_overflow_handler();
+    if (rt.options.preempt) rt.preemption.install(signal_of(rt.options));
+    runtime = &rt;
+  }
+  ~Installed() {
+    runtime->preemption.remove();
+    runtime = nullptr;
+    remove_overflow_handler();
+  }
+};
+
+void run_with(Runtime& rt, Main main) {
+  G* main_goroutine = make_main(rt, main);
+  M* m = rt.threads.adopt_caller();  // the last that may throw
+  rt.threads.start_maker();
+  rt.sysmon.start(rt);
+  P* first = rt.ps.in_use()[0];
+  first->state.store(PState::running, base::relaxed);
+  begin_with(rt, m, first);
+  {
+    std::lock_guard hold(rt.idle.lock());
+    std::span<P* const> others = rt.ps.in_use().subspan(1);
+    for (auto p = others.rbegin(); p != others.rend(); ++p) {
+      rt.idle.push_locked(*p);
+      rt.search.add_idle();
+    }
+  }
+  open_to_outsiders();  // before main runs, and it may run elsewhere
+  G* homeless;
+  if (!start_goroutine(rt, m, main_goroutine, main_body, homeless))
+    finish_start(rt, m, main_goroutine, homeless);
+  run_loop(m);
+  close_to_outsiders();
+  rt.threads.stop_maker();
+  rt.threads.join_all();
+  rt.sysmon.stop();
+  // What timers and goroutines leave behind is destroyed by user code, on a thread like any other, whose waits must not be for
+  // goroutines that will never go on.
+  end_m(m);
+  note_run_end(rt.generation);
+  drop_timers(rt);
+  rt.network.release_threads();
+}
+
+}  // namespace
+
+void forget_run() { new (&in_run) base::Lock; }
+
+}  // namespace magpie::sched
+
+namespace magpie::detail {
+
+void run_main(const Options& options, void (*body)(void*), void* argument) {
+  using namespace sched;
+  if (current_m() != nullptr) {
+    throw std::logic_error("magpie: run() inside run(); use go() to start more goroutines");
+  }
+  std::unique_lock hold(in_run, std::try_to_lock);
+  if (!hold)
+    throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
+
+  catch_uncaught(go_on_after_uncaught);
+  base::prepare_fences();
+  stack::choose_guards();
+  Runtime rt(checked(options));
+  reserve_procs(rt, rt.procs_source.initial());
+  rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
+  if (options.pin) rt.pins.prepare();
+  Installed installed(rt);
+  run_with(rt, Main{body, argument});
+  drop_goroutines(rt);
+  note_run_end(rt.generation);  // again: for threads that have come to wait meanwhile
+  for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
+}
+
+}  // namespace magpie::detail
+
+namespace magpie {
+
+using namespace sched;
+
+namespace {
+
+// f(runtime), from a goroutine or a plain thread; `otherwise` when no runtime runs.
+template <class F, class R>
+R with_runtime(F f, R otherwise) {
+  if (current_m() != nullptr) return f(*runtime);
+  Outsider leave;
+  return leave ? f(*runtime) : otherwise;
+}
+
+}  // namespace
+
+std::uint64_t goroutine_id() {
+  M* m = current_m();
+  return m == nullptr ? 0 : m->current->id;
+}
+
+int num_threads() {
+  return with_runtime([](Runtime& rt) { return rt.threads.count(); }, 0);
+}
+
+int set_max_threads(int n) {
+  if (n < 1)
+    throw std::invalid_argument("magpie: set_max_threads(" + std::to_string(n) +
+                                "): at least 1 is needed");
+  int before = with_runtime([n](Runtime& rt) { return rt.threads.set_limit(n); }, 0);
+  if (before == 0) throw std::logic_error("magpie: set_max_threads(): no runtime runs");
+  return before;
+}
+
+std::size_t num_goroutines() {
+  return with_runtime(
+      [](Runtime& rt) {
+        std::uint64_t ended = 0;
+        std::uint64_t started = 0;
+        // Ended first: a goroutine that ends while we count must have been started before.
+        for (P* p : rt.ps.all()) ended += p->counters.ended.read();
+        for (P* p : rt.ps.all()) started += p->counters.started.read();
+        started += rt.started_outside.load(base::relaxed);
+        return static_cast<std::size_t>(started - ended);
+      },
+      std::size_t{0});
+}
+
+}  // namespace magpie

@@ -1,0 +1,40 @@
+#include "sched/run/outsider_gate.h"
+
+#include <sched.h>
+
+#include <new>
+
+#include "sched/run/runtime.h"
+#include "sched/threads/fork.h"
+
+namespace magpie::sched {
+
+Runtime* runtime = nullptr;
+
+namespace {
+OutsiderGate gate;
+thread_local bool is_unnoted = false;  // of plain threads only, which stay what they are
+}  // namespace
+
+void visit_unnoted() { is_unnoted = true; }
+
+bool enter_runtime() { return is_unnoted ? gate.enter_unnoted() : gate.enter(); }
+void leave_runtime() { gate.leave(); }
+
+Outsider::Outsider() : alive_(enter_runtime()) {}
+Outsider::~Outsider() {
+  if (alive_) leave_runtime();
+}
+
+bool outsiders_came() { return gate.anybody_came(); }
+
+void open_to_outsiders() { gate.open(); }
+
+void close_to_outsiders() {
+  gate.close();
+  while (!gate.is_empty()) sched_yield();  // they hold it for microseconds
+}
+
+void forget_outsiders() { new (&gate) OutsiderGate; }
+
+}  // namespace magpie::sched

@@ -1,0 +1,168 @@
+#include "sched/run/procs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include <magpie/runtime.h>
+
+#include "base/clock.h"
+#include "cpus/affinity.h"
+#include "cpus/default_procs.h"
+#include "sched/entry.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+
+namespace magpie::sched {
+namespace {
+
+constexpr std::int64_t kLookEveryNs = 1'000'000'000;
+
+std::string& file_root() {
+  static std::string root;
+  return root;
+}
+
+int procs_from_environment() {
+  const char* text = std::getenv("MAGPIE_PROCS");
+  if (text == nullptr) return 0;
+  std::string_view digits = text;
+  int number = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 1) {
+    throw std::invalid_argument("magpie: MAGPIE_PROCS=" + std::string(digits) +
+                                " is no positive number; unset it or use, say, MAGPIE_PROCS=4");
+  }
+  return number;
+}
+
+// The world is stopped; n Ps exist. `self` holds a P.
+void change_procs(Runtime& rt, M* self, std::uint32_t n) {
+  for (P* p : rt.ps.in_use().subspan(std::min<std::size_t>(n, rt.ps.count()))) {
+    move_queue_to_global(rt, p);
+    p->records.give_all(rt.records);
+    p->stacks.give_all(rt.stacks);
+    p->timers.move_all_to(rt.ps.in_use()[0]->timers);
+    p->state.store(PState::unused, base::relaxed);
+  }
+  rt.ps.set_in_use(n);
+  if (self != nullptr && self->p->state.load(base::relaxed) == PState::unused) {
+    P* old = self->p;
+    self->p = rt.ps.in_use()[0];
+    self->p->state.store(PState::running, base::relaxed);
+    std::int64_t now = base::now_ns();
+    old->end_hold(now);
+    self->p->begin_hold(self, now);
+  }
+}
+
+}  // namespace
+
+void set_file_root(std::string root) { file_root() = std::move(root); }
+
+ProcsSource::ProcsSource(int wanted)
+    : cpus_(cpus::affinity_cpus()), initial_(wanted), follows_(false) {
+  if (wanted < 0) {
+    throw std::invalid_argument("magpie: Options::procs is " + std::to_string(wanted) +
+                                "; it must be positive, or 0 for the default");
+  }
+  if (initial_ == 0) initial_ = procs_from_environment();
+  if (initial_ != 0) return;
+  quotas_ = std::make_unique<cpus::QuotaReader>(file_root());
+  initial_ = cpus::default_procs(cpus_, quotas_->read());
+  follows_.store(true, base::relaxed);
+  next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
+}
+
+void reserve_procs(Runtime& rt, int n) {
+  auto memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (static_cast<std::uint64_t>(n) > memory / 4 / sizeof(P)) {
+    throw std::invalid_argument("magpie: " + std::to_string(n) + " procs need " +
+                                std::to_string(static_cast<std::uint64_t>(n) * sizeof(P) >> 20) +
+                                " MiB, more than a quarter of this machine's memory; use fewer");
+  }
+  rt.ps.grow_to(static_cast<std::size_t>(n));
+}
+
+bool procs_refresh_is_due(Runtime& rt) {
+  ProcsSource& source = rt.procs_source;
+  return source.follows_.load(base::relaxed) &&
+         base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
+}
+
+void refresh_procs(Runtime& rt) {
+  ProcsSource& source = rt.procs_source;
+  if (!rt.world.try_begin()) return;
+  source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
+  int cpus = cpus::affinity_cpus();  // of the calling thread, which is never pinned
+  auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus, source.quotas_->read()));
+  if (source.follows_.load(base::relaxed) && n != rt.ps.count()) {
+    try {
+      reserve_procs(rt, static_cast<int>(n));
+      rt.world.stop(rt, nullptr);
+      change_procs(rt, nullptr, n);
+      rt.world.start(rt, nullptr);
+    } catch (const std::bad_alloc&) {
+      // As many as before, then; the next look tries again.
+    }
+  }
+  rt.world.end_begun();
+}
+
+}  // namespace magpie::sched
+
+namespace magpie {
+
+using namespace sched;
+
+int procs() {
+  if (current_m() != nullptr) return static_cast<int>(runtime->ps.count());
+  Outsider leave;
+  return leave ? static_cast<int>(runtime->ps.count()) : 0;
+}
+
+int set_procs(int n) {
+  if (n < 1)
+    throw std::invalid_argument("magpie: set_procs(" + std::to_string(n) +
+                                "): at least 1 is needed");
+  std::optional<Outsider> leave;
+  if (current_m() == nullptr) {
+    leave.emplace();
+    if (!*leave) throw std::logic_error("magpie: set_procs(): no runtime runs");
+  }
+  Runtime& rt = *runtime;
+  while (!rt.world.try_begin()) {
+    if (rt.world.ending() && leave) throw std::logic_error("magpie: set_procs(): the runtime ends");
+    yield();  // so that whoever has the right can stop us
+  }
+  rt.procs_source.fix();
+  try {
+    reserve_procs(rt, n);  // nothing is allocated while the world is stopped
+  } catch (...) {
+    rt.world.end_begun();
+    throw;
+  }
+  Entry entry;
+  M* m = entry.m();
+  std::uint32_t before = rt.ps.count();
+  rt.world.stop(rt, m);
+  change_procs(rt, m, static_cast<std::uint32_t>(n));
+  rt.world.start(rt, m);
+  rt.world.end_begun();
+  return static_cast<int>(before);
+}
+
+int num_cpu() {
+  if (current_m() != nullptr) return runtime->procs_source.cpus();
+  return cpus::affinity_cpus();
+}
+
+}  // namespace magpie

@@ -1,0 +1,125 @@
+// blocking.cc: a goroutine says that it blocks its thread, or that it must stay on it.
+//
+// A goroutine outside the runtime needs no P, so there is nothing to give up before the call and nothing to get back
+// after it: the mark only tells sysmon not to wait until it has found out by itself. If the P was taken
+// meanwhile, the goroutine takes an idle one at once, or runs on without; most soon block again, or enter the
+// runtime and queue there. One that uses the CPU instead is stopped, see sysmon.h.
+// When the last calls for whose Ps others waited have all been long, the goroutine does not leave it to sysmon, which
+// takes wake-ups of sleeping CPUs each time: it hands its P over itself. A call that then returns at once ends that.
+#include <magpie/blocking.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/clock.h"
+#include "sched/current.h"
+#include "sched/entry.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/bound.h"
+
+namespace magpie::detail {
+
+using namespace sched;
+
+namespace {
+
+// Inside. Somebody waits for this P, and nobody else is there who could run it.
+bool is_waited_for(Runtime& rt, P* p) {
+  Search::View view = rt.search.view();
+  bool others_find_it = view.searching != 0 || view.idle != 0;
+  return !others_find_it && (!p->queue.looks_empty() || !rt.global.empty());
+}
+
+// Null: none sleeps. A new one is not worth it: until it has begun the P would lie idle, and sysmon would have to take it back if the
+// thread needs a lock to begin that a stopped one holds.
+M* take_sleeping_thread(Runtime& rt) {
+  std::lock_guard hold(rt.idle.lock());
+  return rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
+}
+
+// Returns its M, maybe another than it was.
+[[gnu::noinline]] M* hand_over_at_once(M* before) {
+  // Without a P there is nothing to hand over, nor to queue for. Who is inside already needs it afterwards.
+  if (before->grip.is_taken() || before->grip.is_inside()) return before;
+  Entry entry;
+  M* m = entry.m();
+  Runtime& rt = *runtime;
+  if (rt.world.stopping() || m->current->bound || !is_waited_for(rt, m->p)) return m;
+  M* next = take_sleeping_thread(rt);
+  if (next == nullptr) {
+    rt.threads.start_spares(m->p->queue.size() + rt.global.size(), Threads::kMostSpares);
+    return m;
+  }
+  P* p = std::exchange(m->p, nullptr);
+  m->handed_over_ns = base::now_ns();
+  p->end_hold(m->handed_over_ns);
+  p->counters.handed_off.increment();
+  m->grip.has_none();
+  rt.away.fetch_add(1, base::seq_cst);
+  rt.without_p.announce(m);
+  next->handed = p;
+  next->handed_searching = false;
+  wake(rt, next);
+  return m;
+}
+
+}  // namespace
+
+BlockingCall::BlockingCall() noexcept {
+  M* m = current_m();
+  outermost_ = m != nullptr && !m->is_in_blocking_call();
+  if (!outermost_) return;
+  if (runtime->long_calls.are_usual()) [[unlikely]]
+    m = hand_over_at_once(m);
+  m->begin_or_end_blocking_call();
+}
+
+namespace {
+
+// Entering gets it a P.
+[[gnu::noinline]] void come_back_without_p() {
+  Runtime& rt = *runtime;
+  M* m = current_m();
+  std::int64_t handed_over_ns = std::exchange(m->handed_over_ns, 0);
+  if (handed_over_ns != 0) rt.long_calls.note_length(base::now_ns() - handed_over_ns);
+  bool a_p_is_idle = rt.search.view().idle != 0;
+  bool can_be_stopped_later = rt.preemption.works();
+  if (a_p_is_idle || !can_be_stopped_later) Entry entry;
+}
+
+}  // namespace
+
+BlockingCall::~BlockingCall() {
+  if (!outermost_) return;
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    return;  // the child of a fork() inside blocking() is a plain thread
+  if (m->is_in_blocking_call())
+    m->begin_or_end_blocking_call();  // else it was on another thread when it began
+  if (m->grip.is_taken()) [[unlikely]]
+    come_back_without_p();
+}
+
+}  // namespace magpie::detail
+
+namespace magpie {
+
+using namespace sched;
+
+// Without an Entry, which may end on another thread: it is this one that the caller wants to stay on.
+ThreadLock::ThreadLock() noexcept {
+  M* m = current_m();
+  if (m == nullptr) return;
+  ++m->thread_locks;
+  m->current->bound = true;
+}
+
+ThreadLock::~ThreadLock() {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr || m->thread_locks == 0 || --m->thread_locks != 0) return;
+  m->current->bound = false;
+}
+
+}  // namespace magpie

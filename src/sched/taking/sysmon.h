@@ -1,0 +1,121 @@
+// sysmon.h: a thread without a P that looks after the others.
+//
+// It looks at each P that is held, 20 microseconds after a call that may block, every 10 milliseconds when nothing happens:
+//   in blocking() since the last look, and others wait      the P is taken ([grip]) and handed to a sleeping thread
+//   the same goroutine, its thread asleep in the kernel     the same: a library blocks without saying so
+//   the same goroutine, its thread has used up its slice    the same; the slice is much shorter when a timer is due or a
+//                                                           goroutine was woken and no P is free for it
+//   the same goroutine, its thread waits for a CPU          the same, but late: the goroutine has done nothing wrong
+//   goroutines that wake each other, one after the other    the P is asked to let others have a turn
+// An M whose P was taken runs on without one; without_p.h looks after it, and stops it if it computes on.
+// Nothing waits: nothing is taken.
+//
+// It sleeps without end while nobody needs it: sysmon_sleep.h.
+//
+// Sysmon never allocates and never takes a lock that is held while somebody allocates: a preempted thread may hold
+// the allocator's lock, and sysmon is who lets it go on. What to do if somebody else waits for such a lock: valve.h.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/event.h"
+#include "sched/core/m.h"
+#include "sched/taking/stand_in.h"
+#include "sched/taking/sysmon_sleep.h"
+#include "sched/taking/taking.h"
+#include "sched/taking/valve.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+class Sysmon {
+ public:
+  // Without a thread for it nothing is taken, and everything else works. Says so on stderr.
+  void start(Runtime& rt);
+  void stop();
+
+  // [sysmon-sleep] the taker's part.
+  void wake_if_asleep() {
+    if (sleep_.is_asleep()) [[unlikely]]
+      hurry();
+  }
+
+  // Somebody waits for the world to stop, or it ends.
+  void hurry() { event_.set(); }
+
+  // A timer is due, or a goroutine was woken, and all Ps are held: sysmon is to find it one soon.
+  void look_soon() {
+    // relaxed: at worst it comes at its usual time
+    if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
+  }
+
+  int helpers() const { return running_ ? 1 : 0; }
+  const Valve& valve() const { return valve_; }
+
+ private:
+  static constexpr std::int64_t kSoonNs = 500'000;
+  // The time between two looks: the first while something happens, twice as long with each look at which nothing did.
+  static constexpr std::int64_t kUsualGapNs = 1'000'000;
+  static constexpr std::int64_t kLongestGapNs = 10'000'000;
+  static constexpr std::int64_t kBlockingCallGapNs = 20'000;  // others wait for its P
+  // What waits for a P: nothing; goroutines that have not begun, or have run long; one that was woken and is in a
+  // queue; one that was woken while no P was free, or a timer.
+  enum class Need { none, others, woken, urgent };
+  // Its thread sleeps; or has used up its slice; or waits for a CPU.
+  enum class Because { blocked, ran_long, was_descheduled };
+
+  void watch(Runtime& rt);
+  void look_around(Runtime& rt);
+  void sleep_until_next_look(Runtime& rt);
+  bool fall_asleep(Runtime& rt);
+  void wait_for_the_end(Runtime& rt);
+
+  // Those who hold Ps: sysmon_holders.cc.
+  void look_at(Runtime& rt, P* p);
+  void look_at_blocking_call(Runtime& rt, P* p, M* m);
+  void look_at_long_runner(Runtime& rt, P* p, M* m);
+  void ask_for_turns_of_others(Runtime& rt, P* p);
+  Need what_waits_for(Runtime& rt, P* p) const;
+  // It was inside, or there was no thread: soon, then twice as late each time.
+  void retry_later(P* p, std::int64_t longest_gap_ns);
+
+  // Ps that nobody holds.
+  void look_at_idle_ps(Runtime& rt);
+  void look_at_those_without_thread(Runtime& rt);
+  void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
+
+  // Taking Ps: sysmon_taking.cc.
+  Heir choose_heir(Runtime& rt, P* p, Because because, Need need);
+  bool computes_on(P* p, M* m);
+  bool is_to_be_given_up(Runtime& rt, P* p) const;
+  void take(Runtime& rt, P* p, M* m, Because because, Need need);
+  void take_for_stopped_world(Runtime& rt, P* p, M* m);
+  void be_chaotic(Runtime& rt);  // see chaos.h
+  void bother(Runtime& rt, P* p, M* m);
+
+  // sysmon only
+  std::int64_t now_ns_ = 0;
+  std::int64_t next_ns_ = 0;  // when to look again; the earliest wish of this round
+  std::int64_t gap_ns_ = 0;   // at the latest
+  bool something_happened_ = false;
+  std::int64_t network_look_ns_ = 0;  // when the network wants one; kNever: somebody looks after it
+  std::uint64_t turns_seen_ = 0;
+  std::int64_t cpu_of_holders_seen_ns_ = 0;
+  Valve valve_;
+  StandIn stand_in_;
+
+  bool running_ = false;  // fixed while goroutines run
+  pthread_t thread_{};
+  base::Atomic<bool> stop_{false};  // atomic, a hint: the event orders
+  SysmonSleep sleep_;               // [sysmon-sleep]
+  base::Event event_;
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a date
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,144 @@
+// sysmon_holders.cc: sysmon looks at an M that holds a P: does it block, has it computed for long, who waits for its P?
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/other_thread.h"
+#include "sched/core/find_work.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/sysmon.h"
+
+namespace magpie::sched {
+namespace {
+
+// It was inside, or there was no thread: the first time, then twice as long each time.
+constexpr std::int64_t kRetryGapNs = 50'000;
+
+// CPU time after which a goroutine gives way: to something urgent, to one that was woken; to others after its slice.
+constexpr std::int64_t kTurnBeforeUrgentNs = 400'000;
+constexpr std::int64_t kTurnBeforeWokenNs = 2'000'000;
+// A thread that waits for a CPU keeps its P for so long, in time that passes; or for two slices if that is longer.
+constexpr std::int64_t kLongestTurnNs = 10'000'000;
+constexpr std::uint64_t kLooksIntoRing = 8;
+// A goroutine that was not asleep in the kernel for this long is not blocked.
+constexpr std::int64_t kBlockedNs = 200'000;
+
+// A record is always a G, if not always the same; a wrong guess costs one early preemption.
+bool is_woken(const G* g) {
+  return g != nullptr && g->state.load(base::relaxed) == GState::runnable;
+}
+
+}  // namespace
+
+void Sysmon::look_at(Runtime& rt, P* p) {
+  M* m = p->holder.load(base::acquire);
+  P::Seen& seen = p->seen;
+  if (m == nullptr) {
+    seen = P::Seen{};
+    return;
+  }
+  std::uint64_t turns = p->turns();
+  if (m != seen.holder || turns != seen.turns) {
+    seen.turn = P::Seen::Turn{};
+    seen.turn.since_ns = now_ns_;
+    seen.turn.cpu_ns = base::cpu_ns_of(m->tid.load(base::relaxed));
+    seen.holder = m;
+    seen.turns = turns;
+    ask_for_turns_of_others(rt, p);
+  }
+  if (rt.world.stopping()) {
+    take_for_stopped_world(rt, p, m);
+    return retry_later(p, kUsualGapNs);
+  }
+  valve_.look_at(rt, m, now_ns_ - seen.turn.since_ns);
+  if (m->is_in_blocking_call()) {
+    look_at_blocking_call(rt, p, m);
+  } else {
+    look_at_long_runner(rt, p, m);
+  }
+}
+
+void Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return;
+  std::uint32_t call = m->blocking_calls.load(base::relaxed);
+  if (std::exchange(p->seen.turn.blocking_call, call) != call) {
+    look_again_in(kBlockingCallGapNs);
+  } else {
+    take(rt, p, m, Because::blocked, need);
+  }
+}
+
+void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
+  Need need = what_waits_for(rt, p);
+  if (need == Need::none) return;
+  P::Seen::Turn& turn = p->seen.turn;
+  std::int64_t passed = now_ns_ - turn.since_ns;
+  if (passed < kTurnBeforeUrgentNs) return look_again_in(kTurnBeforeUrgentNs - passed);
+
+  // Asleep, or busy? Its clock tells, read twice.
+  pid_t thread = m->tid.load(base::relaxed);
+  std::int64_t clock = base::cpu_ns_of(thread);
+  std::int64_t since_look = now_ns_ - turn.looked_ns;
+  if (turn.looked_ns == 0 || since_look >= kBlockedNs) {
+    bool used_little = turn.looked_ns != 0 && clock - turn.looked_cpu_ns < since_look / 8;
+    turn.looked_cpu_ns = clock;
+    turn.looked_ns = now_ns_;
+    if (used_little && base::is_asleep_in_kernel(thread))
+      return take(rt, p, m, Because::blocked, need);
+  }
+
+  if (!turn.stretch.has_begun()) turn.stretch.length_ns(thread, clock);
+  std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
+  std::int64_t own_ns = need == Need::urgent  ? kTurnBeforeUrgentNs
+                        : need == Need::woken ? std::min(slice_ns, kTurnBeforeWokenNs)
+                                              : slice_ns;
+  std::int64_t most_ns =
+      need == Need::others ? std::max(2 * slice_ns, kLongestTurnNs) : kLongestTurnNs;
+  std::int64_t used = clock - turn.cpu_ns;
+  bool can_be_stopped = rt.options.preempt && rt.preemption.works();
+  if (can_be_stopped && used >= own_ns) return take(rt, p, m, Because::ran_long, need);
+  if (can_be_stopped && passed >= most_ns) return take(rt, p, m, Because::was_descheduled, need);
+  look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
+}
+
+// Goroutines that wake each other, one after the other, are one turn; and the P comes to look at what waits elsewhere once in
+// 61 turns. If that takes long the holder is asked to do both at its next step. A wish that gets lost between the
+// holder's own changes of the same counters is repeated at the next look.
+void Sysmon::ask_for_turns_of_others(Runtime& rt, P* p) {
+  P::Seen& seen = p->seen;
+  std::uint64_t ticks = p->counters.ticks.read(), looks = p->counters.looks.read();
+  if (std::exchange(seen.ticks, ticks) != ticks) seen.ticks_since_ns = now_ns_;
+  if (std::exchange(seen.looks, looks) != looks) seen.looks_since_ns = now_ns_;
+  bool others_wait = !p->queue.looks_empty() || !rt.global.empty() || p->has_out_of_sight();
+  if (!others_wait) return;
+  if (now_ns_ - seen.ticks_since_ns >= P::kLongestChainNs) p->end_chain();
+  if (now_ns_ - seen.looks_since_ns >= P::kLongestChainNs) p->ticks_to_look = 0;
+  look_again_in(P::kLongestChainNs);
+}
+
+Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
+  // What the holder has set aside for itself nobody else finds, idle or not.
+  bool out_of_sight = p->has_out_of_sight();
+  Search::View view = rt.search.view();
+  bool others_come = view.searching != 0 || (view.idle != 0 && !no_thread_comes(rt));
+  if (!out_of_sight && others_come) return Need::none;
+  if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
+  if (is_woken(p->queue.next.peek()) || is_woken(p->inbox.glance())) return Need::woken;
+  // Also behind some that have not begun: each of those may run long.
+  for (std::uint64_t others = 0; others < kLooksIntoRing; ++others) {
+    G* g = p->queue.glance(others);
+    if (g == nullptr) break;
+    if (is_woken(g)) return Need::woken;
+  }
+  return out_of_sight || work_is_visible(rt) ? Need::others : Need::none;
+}
+
+void Sysmon::retry_later(P* p, std::int64_t longest_gap_ns) {
+  std::int64_t& gap = p->seen.turn.retry_gap_ns;
+  gap = gap == 0 ? kRetryGapNs : std::min(2 * gap, longest_gap_ns);
+  look_again_in(gap);
+}
+
+}  // namespace magpie::sched

@@ -1,0 +1,52 @@
+#include "sched/taking/taking.h"
+
+#include <mutex>
+
+#include "sched/core/find_work.h"
+#include "sched/rest/wake.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/bound.h"
+
+namespace magpie::sched {
+
+// What an M outside holds does not change meanwhile.
+bool take_from(M* m, const P* p) {
+  if (!m->grip.ask()) return false;
+  bool holds_it = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m;
+  if (holds_it && m->grip.confirm()) return true;
+  m->grip.withdraw();
+  return false;
+}
+
+Heir choose_sleeping_thread(Runtime& rt) {
+  std::lock_guard hold(rt.idle.lock());
+  return Heir{.thread = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked()};
+}
+
+Heir choose_stopped(Runtime& rt) { return Heir{.stopped = rt.global.pop_held()}; }
+
+Heir choose_bound(Runtime& rt) { return Heir{.stopped = take_bound(rt)}; }
+
+void put_back(Runtime& rt, Heir heir) {
+  if (heir.stopped != nullptr) rt.global.push_held_front(heir.stopped);
+  if (heir.thread != nullptr) {
+    std::lock_guard hold(rt.idle.lock());
+    if (rt.world.ending()) {
+      heir.thread->handed = nullptr;
+      wake(rt, heir.thread);
+    } else {
+      rt.idle.push_locked(heir.thread);
+    }
+  }
+  // The thread may have seen work and gone to sleep all the same, as it was about to be handed a P.
+  look_again_for_others(rt);
+}
+
+M* hand_over(Runtime& rt, P* p, Heir heir) {
+  if (heir.stopped != nullptr) return hand_p_to_thread_of(rt, p, heir.stopped);
+  heir.thread->handed = p;
+  heir.thread->handed_searching = false;
+  return heir.thread;
+}
+
+}  // namespace magpie::sched

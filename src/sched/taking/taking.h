@@ -1,0 +1,36 @@
+// taking.h: sysmon takes a P from an M that does not use it, and hands it to somebody who will.
+//
+//   choose    who gets it: a thread that sleeps, or a stopped goroutine, which brings its own thread
+//   take      [grip] fails if the M came back meanwhile; then whoever was chosen is put back
+//   hand over the chosen thread has the P, and has still to be woken
+//
+// Sysmon only. Nothing here allocates.
+#pragma once
+
+#include "sched/core/m.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+// [grip] False: the M has come back, or holds p no more.
+[[nodiscard]] bool take_from(M* m, const P* p);
+
+// One of the two, or nobody.
+struct Heir {
+  M* thread = nullptr;   // taken off the list of sleeping ones
+  G* stopped = nullptr;  // taken out of the global queue; its thread waits with it
+  bool is_nobody() const { return thread == nullptr && stopped == nullptr; }
+};
+
+Heir choose_sleeping_thread(Runtime& rt);
+Heir choose_stopped(Runtime& rt);
+Heir choose_bound(Runtime& rt);
+
+// It does not get a P after all.
+void put_back(Runtime& rt, Heir heir);
+
+// The caller has p. Returns the M that has it now, which the caller wakes. Null: the runtime ends.
+[[nodiscard]] M* hand_over(Runtime& rt, P* p, Heir heir);
+
+}  // namespace magpie::sched

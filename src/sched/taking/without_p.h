@@ -1,0 +1,44 @@
+// without_p.h: Ms that run a goroutine although their P was taken, or given away for a blocking call.
+//
+// Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. One that computes for long without a sleep
+// (stretch.h) is stopped by a signal (preempt.h) and waits for its turn like everybody; but not while the valve is open.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/core/m.h"
+#include "sched/taking/announcements.h"
+#include "sched/taking/stretch.h"
+
+namespace magpie::sched {
+
+struct Runtime;
+
+class WithoutP {
+ public:
+  // m's thread, inside: it has given its P away for a blocking call, and sysmon is to note it.
+  void announce(M* m) { announced_.announce(m); }  // [announce]
+
+  // ---- sysmon only
+
+  // Its P was taken, because it computes or for another reason. `stretch`: what is known of how it computes.
+  enum class Computes { no, yes };
+  void note(M* m, std::int64_t now_ns, Computes computes, Stretch stretch = {});
+  bool any() const { return first_ != nullptr; }
+  // Those that compute, as far as is known, and have not been stopped yet.
+  int computing() const { return computing_; }
+  // Looks at each, and forgets those that came back. Returns when to look again.
+  std::int64_t look(Runtime& rt, std::int64_t now_ns);
+
+ private:
+  void note_announced(std::int64_t now_ns);
+  void look_at(Runtime& rt, M* m, std::int64_t now_ns);
+
+  void set_computes(M* m, bool computes);
+
+  M* first_ = nullptr;  // sysmon only
+  int computing_ = 0;   // sysmon only
+  Announcements<M> announced_;
+};
+
+}  // namespace magpie::sched

@@ -1,0 +1,39 @@
+#include "sched/threads/fork.h"
+
+#include <pthread.h>
+
+#include "base/check.h"
+#include "sched/current.h"
+#include "sched/run/runtime.h"
+#include "sched/run_end.h"
+#include "sched/threads/overflow.h"
+#include "sched/timers.h"
+
+namespace magpie::sched {
+namespace {
+
+void in_child() {
+  forget_waiting_threads();
+  if (runtime == nullptr) return;
+  if (M* m = current_m()) runtime->preemption.block_again(m);
+  runtime->preemption.remove();
+  remove_overflow_handler();
+  set_current_m(nullptr);
+  forget_outsiders();
+  forget_run();
+  forget_timers(*runtime);
+  note_forgotten_run(runtime->generation);
+  runtime = nullptr;
+}
+
+// While the program is loaded (base/per_process.h says why). No memory for it: a child must exec.
+[[maybe_unused]] const int at_forks = pthread_atfork(nullptr, nullptr, in_child);
+
+}  // namespace
+
+void returned_in_forked_child() {
+  base::fatal(
+      "a goroutine returned in the child of a fork(); call exec or _exit there, or run() again");
+}
+
+}  // namespace magpie::sched

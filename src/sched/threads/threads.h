@@ -1,0 +1,135 @@
+// threads.h: makes OS threads for the scheduler, and does without when there are no more.
+//
+// A thread is made for a P that has, or may find, work. If the limit is reached or the system refuses, nothing is
+// lost: the P goes back to the idle list, its queued goroutines to the global queue, and the threads there are do
+// the work. Said once on stderr. The next try is made after a pause, so that a starved process is not kept
+// busy with failing calls.
+//
+// Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
+// runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
+// others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
+// Nobody makes any once the runtime ends: stop_maker() refuses those who come later, and waits for those who have begun.
+// A thread allocates when it begins, too. So it is born without a P: those that want one wait in a list, whoever has
+// begun takes the first, and sysmon may take it back for a goroutine that was preempted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/atomic.h"
+#include "base/event.h"
+#include "base/lock.h"
+#include "sched/core/m.h"
+#include "sched/rest/wake.h"
+
+namespace magpie::sched {
+
+class Threads {
+ public:
+  explicit Threads(int limit) : limit_(limit) {}
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // Makes the calling thread an M. Throws std::bad_alloc.
+  M* adopt_caller();
+
+  // The maker's life. After stop_maker() nobody makes threads, also if there was no maker.
+  void start_maker();
+  void stop_maker();
+
+  // A thread that takes this P, or finds it taken back, will be made. False: there is none to be had.
+  [[nodiscard]] bool start(P* p, Searching searching);
+
+  // m's thread has begun. The P that it was made for, or null: it sleeps until it is handed one.
+  P* take_wanted(M* m);
+
+  // One that has waited for its thread since before `since_ns`, to be used otherwise; or null.
+  P* take_back_wanted(std::int64_t since_ns);
+  bool has_wanted() const { return wanted_count_ != 0; }
+
+  // One for each that waits, at least one and at most `most`, that go to sleep at once, so that there are some to hand Ps to.
+  // As many as are to be had, less those that sleep or are being made.
+  static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
+  void start_spares(std::size_t waiting, std::size_t most);
+
+  // The maker is to look up how many procs there should be.
+  void ask_for_refresh();
+
+  // The world stops: Ps that wait for a thread do without.
+  void give_back_wanted(Runtime& rt);
+
+  // Waits for all threads made by start() to end.
+  void join_all();
+
+  // Calls f(m) for every M.
+  template <class F>
+  void for_each(F f) {
+    for (M* m = newest_.load(base::acquire); m != nullptr; m = m->older) f(m);
+  }
+
+  // m's thread is about to end before the runtime does, or never was.
+  void note_ended(M* m);
+
+  // There are no more to be had, as far as the last tries have shown.
+  bool are_refused() const;
+
+  int count() const { return count_.load(base::relaxed); }
+  int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
+  int limit() const { return limit_.load(base::relaxed); }
+  int set_limit(int limit) { return limit_.exchange(limit, base::relaxed); }
+
+ private:
+  static constexpr std::int64_t kRetryAfterNs = 1'000'000;
+  static constexpr std::int64_t kRefusalLastsNs = 20'000'000;  // sysmon tries more often
+  static constexpr std::uint32_t kFirstSpinBudget = 16;
+
+  static std::unique_ptr<M> new_m();
+  M* reuse_ended();
+  static void prepare(M* m);
+  bool make();
+  bool make_one();
+  bool is_making();
+  void make_for_wanted();
+  bool may_try_now() const;
+  bool is_full();
+  void complain(const char* why);
+  M* publish(std::unique_ptr<M> m);
+  void serve_requests();
+  void make_spares(int count);
+  P* pop_wanted();
+  P* unlink_wanted_locked(P** link);
+  bool lacks_threads();
+  bool lacks_spares(int count);
+  void note_unborn(int change);
+
+  base::Atomic<int> count_{0};                 // atomic, a count: read by anyone
+  base::Atomic<int> limit_;                    // atomic, a hint: a wish
+  base::Atomic<std::int64_t> retry_at_ns_{0};  // atomic, a hint: a date
+  base::Atomic<bool> complained_{false};       // atomic, a hint: once is enough
+  base::Atomic<M*> newest_{nullptr};           // atomic, published: by makers; Ms stay
+
+  bool has_maker_ = false;  // fixed while goroutines run
+  pthread_t maker_{};
+  base::Event asked_;
+
+  base::Lock lock_;
+  // guarded by lock_
+  P* wanted_ = nullptr;                  // Ps that wait for a thread
+  base::Relaxed<int> wanted_count_ = 0;  // of them; may be read without the lock
+  int unborn_ = 0;                       // threads that were made and have not begun
+  int spares_wanted_ = 0;
+  bool refresh_wanted_ = false;
+  bool stop_ = false;
+  int making_ = 0;  // those who are in make()
+};
+
+// The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by
+// itself may be put together by the kernel with other wake-ups as usual.
+void be_punctual(M* m);
+
+// The calling thread ceases to be an M.
+void end_m(M* m);
+
+}  // namespace magpie::sched
