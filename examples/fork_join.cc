@@ -58,6 +58,6 @@ int main() {
   std::uint64_t spawned = stats.total.goroutines_started - 1;  // without goroutine 1
   std::printf("%llu halves spawned, %llu of them run in place by join(), on %zu Ps\n",
               static_cast<unsigned long long>(spawned),
-              static_cast<unsigned long long>(stats.total.claims), stats.procs.size());
+              static_cast<unsigned long long>(stats.total.joined_in_place), stats.procs.size());
   return sorted ? 0 : 1;
 }

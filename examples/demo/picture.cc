@@ -171,7 +171,7 @@ std::vector<Row> Picture::totals(const Paper& paper) const {
           Ink::blue);
   threads.right(std::to_string(now_.threads), 6);
   threads.add("   asleep ", Ink::dim).add(std::to_string(now_.idle_threads));
-  threads.add(" searching ", Ink::dim).add(std::to_string(now_.spinning_threads));
+  threads.add(" searching ", Ink::dim).add(std::to_string(now_.searching_threads));
   threads.add("  parks ", Ink::dim).add(short_count(total.parks));
   threads.add(" wakes ", Ink::dim).add(short_count(total.wakes));
   return {global, goroutines, threads};

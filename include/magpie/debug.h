@@ -23,15 +23,15 @@ struct ProcStats {
   std::uint64_t runnext_stolen = 0;     // how many of them came from a runnext slot
   std::uint64_t overflows = 0;          // full ring, half spilled to the global queue
   std::uint64_t goroutines_spilled = 0;
-  std::uint64_t global_batches = 0;  // times it took from the global queue
-  std::uint64_t looks = 0;           // times it looked at what is not its own
-  std::uint64_t parks = 0;           // times its thread went to sleep for want of work
-  std::uint64_t wakes = 0;           // threads woken or made by goroutines on it
-  std::uint64_t spins = 0;           // searches while counted as spinning
-  std::uint64_t claims = 0;          // goroutines run in place by join()
-  std::uint64_t timers_fired = 0;    // by its thread, also those of other Ps
-  std::uint64_t polls = 0;           // times its thread asked the network for events
-  std::uint64_t polled = 0;          // goroutines that were made ready by those
+  std::uint64_t global_batches = 0;   // times it took from the global queue
+  std::uint64_t looks = 0;            // times it looked at what is not its own
+  std::uint64_t parks = 0;            // times its thread went to sleep for want of work
+  std::uint64_t wakes = 0;            // threads woken or made by goroutines on it
+  std::uint64_t searches = 0;         // searches while counted as spinning
+  std::uint64_t joined_in_place = 0;  // goroutines run in place by join()
+  std::uint64_t timers_fired = 0;     // by its thread, also those of other Ps
+  std::uint64_t polls = 0;            // times its thread asked the network for events
+  std::uint64_t polled = 0;           // goroutines that were made ready by those
   std::uint64_t handoffs = 0;  // times it was taken from a goroutine that blocked, or ran too long
   std::uint64_t preemptions = 0;  // those that ran too long
   std::int64_t busy_ns = 0;       // time held by a thread that was not idle
@@ -44,9 +44,9 @@ struct Stats {
   int idle_procs = 0;
   int threads = 0;
   int idle_threads = 0;
-  int spinning_threads = 0;
-  int goroutines_away = 0;    // run, or block, without a P
-  int preempted_threads = 0;  // sleep in the middle of a goroutine that waits for its turn
+  int searching_threads = 0;
+  int goroutines_without_p = 0;  // run, or block, without a P
+  int preempted_threads = 0;     // sleep in the middle of a goroutine that waits for its turn
   // Times that a thread waited inside the runtime for a lock of somebody who was stopped, so that stopped ones ran on.
   std::uint64_t valve_openings = 0;
   std::size_t timers = 0;  // armed

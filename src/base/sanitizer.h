@@ -2,7 +2,7 @@
 // is told in every build, when a stack is made.
 //
 // Fiber belongs to a stack. before_switch() runs on the old stack just before the switch, after_switch() first
-// thing on the new one. A stack that is left for good (Leave::for_ever) may be reused from its top: ASan drops
+// thing on the new one. A stack that is left for good (Departure::for_ever) may be reused from its top: ASan drops
 // its fake frames and TSan gets a new fiber, for the frames left on it never return.
 #pragma once
 
@@ -41,7 +41,7 @@ inline constexpr bool kFibersAreTracked = true;
 inline constexpr bool kFibersAreTracked = false;
 #endif
 
-enum class Leave { to_come_back, for_ever };
+enum class Departure { to_come_back, for_ever };
 
 struct Fiber {
 #if defined(MAGPIE_ASAN)
@@ -102,9 +102,9 @@ inline void adopt_thread_stack([[maybe_unused]] Fiber& fiber) {
 // returns on another would be counted as called on the first and as returned from on the second.
 [[gnu::always_inline]] inline void before_switch([[maybe_unused]] Fiber& from,
                                                  [[maybe_unused]] Fiber& to,
-                                                 [[maybe_unused]] Leave leave) {
+                                                 [[maybe_unused]] Departure departure) {
 #if defined(MAGPIE_ASAN)
-  __sanitizer_start_switch_fiber(leave == Leave::for_ever ? nullptr : &from.fake_stack, to.low,
+  __sanitizer_start_switch_fiber(leave == Departure::for_ever ? nullptr : &from.fake_stack, to.low,
                                  to.size);
 #endif
 #if defined(MAGPIE_TSAN)

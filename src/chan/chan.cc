@@ -186,10 +186,10 @@ ChanResult send(ChanCore* core, void* value) {
     wait_for_ever(WaitReason::nil_chan_send);
   Channel& channel = *channel_of(core);
   sched::M* m = sched::current_m();
-  if (!sched::come_in_at_once(m)) [[unlikely]]
+  if (!sched::try_enter_runtime(m)) [[unlikely]]
     return send_the_long_way(channel, value);
   ChanResult result = send_inside(channel, value, m);
-  sched::go_out();
+  sched::leave_runtime();
   return result;
 }
 
@@ -198,10 +198,10 @@ ChanResult receive(ChanCore* core, void* slot) {
     wait_for_ever(WaitReason::nil_chan_receive);
   Channel& channel = *channel_of(core);
   sched::M* m = sched::current_m();
-  if (!sched::come_in_at_once(m)) [[unlikely]]
+  if (!sched::try_enter_runtime(m)) [[unlikely]]
     return receive_the_long_way(channel, slot);
   ChanResult result = receive_inside(channel, slot, m);
-  sched::go_out();
+  sched::leave_runtime();
   return result;
 }
 

@@ -44,14 +44,14 @@ class InsideLock {
   void lock() {
     sched::M* m = sched::current_m();
     bool enters = m != nullptr && !m->grip.is_inside();
-    if (enters) sched::come_in(m);
+    if (enters) sched::enter_runtime(m);
     lock_.lock();
     entered_ = enters;
   }
   void unlock() {
     bool entered = entered_;
     lock_.unlock();
-    if (entered) sched::go_out();
+    if (entered) sched::leave_runtime();
   }
 
  private:

@@ -59,7 +59,7 @@ struct SignalSubscription {
   // guarded by the registry's mutex
   std::deque<int> sent;  // the last ones, at most as many as the channel has room for
 
-  bool is_awaited() const {
+  bool want_events() const {
     return !static_cast<const chan::Channel*>(ChanAccess::core(channel))->receivers.looks_empty();
   }
   void deliver(int signal);
@@ -199,12 +199,12 @@ void* keep(void*) {
 }
 
 // Asked when all goroutines wait. Whoever holds the mutex is about to do something.
-bool is_awaited() {
+bool want_events() {
   Registry& all = registry();
   std::unique_lock hold(all.mutex, std::try_to_lock);
   return !hold || all.pending.load(base::acquire) != 0 ||
          std::any_of(all.subscriptions.begin(), all.subscriptions.end(),
-                     [](const SignalSubscription* one) { return one->is_awaited(); });
+                     [](const SignalSubscription* one) { return one->want_events(); });
 }
 
 // ---- forks
@@ -292,7 +292,7 @@ void start_keeper() {
     throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
   pthread_detach(keeper);
   all.has_keeper = true;
-  sched::set_library_thread(is_awaited);
+  sched::set_library_thread(want_events);
 }
 
 SignalSet checked(std::span<const int> signals) {

@@ -309,7 +309,7 @@ Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
           bool waits = self.readiness->begin_wait(&waiter);
           // A goroutine may be gone now. A thread is here.
           if (is_thread) {
-            if (waits) sched::runtime->network.is_awaited(*sched::runtime);
+            if (waits) sched::runtime->network.want_events();
             self.here.leave();
           }
           return waits;

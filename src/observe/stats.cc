@@ -20,25 +20,25 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.has_runnext = p.queue.next.peek() != nullptr;
   stats.ticks = counters.ticks.read();
   stats.switches = stats.ticks + counters.inherited.read();
-  stats.goroutines_started = counters.started.read();
-  stats.goroutines_ended = counters.ended.read();
+  stats.goroutines_started = counters.goroutines_started.read();
+  stats.goroutines_ended = counters.goroutines_ended.read();
   stats.steals_tried = counters.steals_tried.read();
   stats.steals_succeeded = counters.steals_succeeded.read();
-  stats.goroutines_stolen = counters.stolen.read();
+  stats.goroutines_stolen = counters.goroutines_stolen.read();
   stats.runnext_stolen = counters.runnext_stolen.read();
   stats.overflows = counters.overflows.read();
-  stats.goroutines_spilled = counters.spilled.read();
+  stats.goroutines_spilled = counters.goroutines_spilled.read();
   stats.global_batches = counters.global_batches.read();
   stats.looks = counters.looks.read();
   stats.parks = counters.parks.read();
   stats.wakes = counters.wakes.read();
-  stats.spins = counters.spins.read();
-  stats.claims = counters.claims.read();
+  stats.searches = counters.searches.read();
+  stats.joined_in_place = counters.joined_in_place.read();
   stats.timers_fired = counters.timers_fired.read();
   stats.polls = counters.polls.read();
   stats.polled = counters.polled.read();
-  stats.handoffs = counters.handed_off.read();
-  stats.preemptions = counters.preempted.read();
+  stats.handoffs = counters.handoffs.read();
+  stats.preemptions = counters.preemptions.read();
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
   std::int64_t since = p.held_since_ns.load(base::relaxed);  // 0: on its way to a thread, or idle
   if (since != 0 && now_ns > since) held += now_ns - since;
@@ -63,8 +63,8 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.looks += one.looks;
   sum.parks += one.parks;
   sum.wakes += one.wakes;
-  sum.spins += one.spins;
-  sum.claims += one.claims;
+  sum.searches += one.searches;
+  sum.joined_in_place += one.joined_in_place;
   sum.timers_fired += one.timers_fired;
   sum.polls += one.polls;
   sum.polled += one.polled;
@@ -109,10 +109,10 @@ Stats read(Runtime& rt) {
   stats.global_queue_length = rt.global.size();
   Search::View view = rt.search.view();
   stats.idle_procs = static_cast<int>(view.idle);
-  stats.spinning_threads = static_cast<int>(view.searching);
+  stats.searching_threads = static_cast<int>(view.searching);
   stats.threads = rt.threads.count();
-  stats.idle_threads = rt.idle.sleeping_threads();
-  stats.goroutines_away = rt.away.load(base::relaxed);
+  stats.idle_threads = rt.idle.idle_threads();
+  stats.goroutines_without_p = rt.away.load(base::relaxed);
   stats.preempted_threads = rt.preempted.load(base::relaxed);
   stats.valve_openings = rt.sysmon.valve().openings();
   stats.goroutines = num_goroutines();
@@ -124,8 +124,8 @@ Stats read(Runtime& rt) {
 
 Stats stats() {
   if (current_m() != nullptr) return read(*runtime);
-  Outsider leave;
-  return leave ? read(*runtime) : Stats{};
+  Visit visit;
+  return visit ? read(*runtime) : Stats{};
 }
 
 }  // namespace magpie

@@ -15,20 +15,20 @@
 namespace magpie::sched {
 
 // The slow half of entering: the M's P was, or is being, taken. Returns the M, with a P, on which the goroutine goes on.
-[[gnu::noinline]] M* come_in_slowly(M* m);
+[[gnu::noinline]] M* enter_runtime_slow(M* m);
 
 // The goroutine that runs on m comes from user code. Returns its M.
-[[gnu::always_inline]] inline M* come_in(M* m) {
+[[gnu::always_inline]] inline M* enter_runtime(M* m) {
   if (m->grip.enter()) [[likely]]
     return m;
-  return come_in_slowly(m);
+  return enter_runtime_slow(m);
 }
 // And goes back to it.
-[[gnu::always_inline]] inline void go_out() { current_m()->grip.leave(); }
+[[gnu::always_inline]] inline void leave_runtime() { current_m()->grip.leave(); }
 
 // The short way, for what is called most often: it remembers nothing. False: use an Entry. Else the caller goes out.
-[[nodiscard, gnu::always_inline]] inline bool come_in_at_once(M* m) {
-  return m != nullptr && m->grip.enter_at_once();
+[[nodiscard, gnu::always_inline]] inline bool try_enter_runtime(M* m) {
+  return m != nullptr && m->grip.try_enter();
 }
 
 class Entry {
@@ -38,7 +38,7 @@ class Entry {
       enter();
   }
   ~Entry() {
-    if (entered_) go_out();
+    if (entered_) leave_runtime();
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -50,7 +50,7 @@ class Entry {
   [[gnu::always_inline]] void enter() {
     if (m_->grip.is_inside()) return;  // nested
     entered_ = true;
-    m_ = come_in(m_);
+    m_ = enter_runtime(m_);
   }
 
   M* m_;

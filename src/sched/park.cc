@@ -24,23 +24,23 @@ void park(WaitReason reason, Commit commit, void* argument) {
   g->move(GState::running, GState::waiting);
   if (g->bound) [[unlikely]]
     return park_bound(m, g, commit, argument);
-  leave_goroutine(m, g, next_at_hand(m), commit, argument);
+  switch_away(m, g, next_at_hand(m), commit, argument);
 }
 
 namespace {
 
 // A plain thread may come when run() is over; then the goroutine is gone.
 [[gnu::noinline]] void ready_from_outside(G* g) {
-  if (Outsider leave; leave) {
+  if (Visit visit; visit) {
     g->move(GState::waiting, GState::runnable);
     runtime->global.push_urgent(g);
     runtime->chaos.disturb();
-    wake_searcher(*runtime, nullptr);
+    wake_searcher(nullptr);
     if (runtime->search.view().idle == 0) runtime->sysmon.look_soon();
   }
 }
 
-[[gnu::noinline]] void ready_instead_of_next(M* m, G* g) { put_next(*runtime, m, g); }
+[[gnu::noinline]] void ready_instead_of_next(M* m, G* g) { put_next(m, g); }
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void ready(G* g) {
   MAGPIE_DCHECK(m->grip.is_inside());
   g->move(GState::waiting, GState::runnable);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
-  wake_searcher(*runtime, m);
+  wake_searcher(m);
 }
 
 }  // namespace magpie::sched
@@ -65,11 +65,11 @@ using namespace sched;
 void yield_to(M* m, G* next) {
   G* g = m->current;
   g->move(GState::running, GState::runnable);
-  leave_yielding(m, g, next);
+  switch_away_yielding(m, g, next);
 }
 
 // Nobody is at hand.
-[[gnu::noinline]] void yield_further(M* m) {
+[[gnu::noinline]] void yield_to_global(M* m) {
   runtime->chaos.disturb();
   G* next = nullptr;
   if (!loop_is_wanted(m)) {
@@ -87,11 +87,11 @@ void yield_inside(M* m) {
     return yield_bound(m, g);
   G* next = next_at_hand(m);
   if (next == nullptr) [[unlikely]]
-    return yield_further(m);
+    return yield_to_global(m);
   yield_to(m, next);
 }
 
-[[gnu::noinline]] void yield_the_long_way() {
+[[gnu::noinline]] void yield_slow() {
   Entry entry;
   if (entry.m() == nullptr) {
     sched_yield();
@@ -104,10 +104,10 @@ void yield_inside(M* m) {
 
 void yield() {
   M* m = current_m();
-  if (!come_in_at_once(m)) [[unlikely]]
-    return yield_the_long_way();
+  if (!try_enter_runtime(m)) [[unlikely]]
+    return yield_slow();
   yield_inside(m);
-  go_out();
+  leave_runtime();
 }
 
 }  // namespace magpie

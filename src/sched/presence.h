@@ -15,7 +15,7 @@ namespace magpie::sched {
 // Of whoever calls.
 class Presence {
  public:
-  Presence() : entered_(m() == nullptr && enter_runtime()) {}
+  Presence() : entered_(m() == nullptr && begin_visit()) {}
   ~Presence() { leave(); }
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
@@ -29,7 +29,7 @@ class Presence {
   void leave() {
     if (entered_) [[unlikely]] {
       entered_ = false;
-      leave_runtime();
+      end_visit();
     }
   }
 

@@ -22,11 +22,11 @@ constexpr std::uint64_t kIdsPerBlock = 64;
 
 // Left when the task is started or unmade: until then run() must not unmap its record.
 G* enter_and_make() {
-  if (!enter_runtime()) throw_no_runtime();
+  if (!begin_visit()) throw_no_runtime();
   try {
-    return new_goroutine_outside(*runtime);
+    return new_goroutine_outside();
   } catch (...) {
-    leave_runtime();
+    end_visit();
     throw;
   }
 }
@@ -39,12 +39,12 @@ inline G* numbered(M* m, G* g) {
 }
 
 // Null: there is no memory.
-G* new_goroutine(Runtime& rt, M* m) {
+G* new_goroutine(M* m) {
   P* p = m->p;
-  G* g = p->records.take(rt.records);
+  G* g = p->records.take(runtime->records);
   if (g == nullptr) return nullptr;
   if (p->next_id == p->ids_end) {
-    p->next_id = rt.next_ids.fetch_add(kIdsPerBlock, base::relaxed);
+    p->next_id = runtime->next_ids.fetch_add(kIdsPerBlock, base::relaxed);
     p->ids_end = p->next_id + kIdsPerBlock;
   }
   return numbered(m, g);
@@ -52,31 +52,31 @@ G* new_goroutine(Runtime& rt, M* m) {
 
 }  // namespace
 
-G* new_goroutine_outside(Runtime& rt) {
+G* new_goroutine_outside() {
   G* g;
-  if (rt.records.take({&g, 1}) == 0) throw std::bad_alloc();
-  g->id = rt.next_ids.fetch_add(1, base::relaxed);
+  if (runtime->records.take({&g, 1}) == 0) throw std::bad_alloc();
+  g->id = runtime->next_ids.fetch_add(1, base::relaxed);
   g->creator = 0;
   return g;
 }
 
-void finish_start(Runtime& rt, M* m, G* g, G* homeless) {
+void finish_start(M* m, G* g, G* homeless) {
   if (homeless == g) {
-    put_next(rt, m, g);
+    put_next(m, g);
   } else {
-    if (homeless != nullptr) put_last(rt, m, homeless);
-    wake_searcher(rt, m);
+    if (homeless != nullptr) put_last(m, homeless);
+    wake_searcher(m);
   }
   if (!m->p->slice_over) return;
   m->p->slice_over = false;
   if (m->current != nullptr) yield();  // null: a timer started it
 }
 
-void start_goroutine_outside(Runtime& rt, G* g, detail::TaskBody body) {
+void start_goroutine_outside(G* g, detail::TaskBody body) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
-  rt.started_outside.fetch_add(1, base::relaxed);
-  put_global(rt, g);
+  runtime->started_outside.fetch_add(1, base::relaxed);
+  put_global(g);
 }
 
 }  // namespace magpie::sched
@@ -88,37 +88,37 @@ using namespace sched;
 namespace {
 
 // Throwing allocates, so a goroutine leaves first.
-[[gnu::noinline]] Task* make_task_slowly() {
+[[gnu::noinline]] Task* make_task_slow() {
   G* g;
   {
     Entry entry;
     M* m = entry.m();
-    g = m == nullptr ? enter_and_make() : new_goroutine(*runtime, m);
+    g = m == nullptr ? enter_and_make() : new_goroutine(m);
   }
   if (g == nullptr) throw std::bad_alloc();
   return task_of(g);
 }
 
-[[gnu::noinline]] void start_task_the_long_way(G* g, TaskBody body) {
+[[gnu::noinline]] void start_task_slow(G* g, TaskBody body) {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr) {
-    start_goroutine_outside(*runtime, g, body);
-    return leave_runtime();
+    start_goroutine_outside(g, body);
+    return end_visit();
   }
   G* homeless;
-  if (!start_goroutine(*runtime, m, g, body, homeless)) finish_start(*runtime, m, g, homeless);
+  if (!start_goroutine(m, g, body, homeless)) finish_start(m, g, homeless);
 }
 
 }  // namespace
 
 Task* make_task() {
   M* m = current_m();
-  if (!come_in_at_once(m)) [[unlikely]]
-    return make_task_slowly();
+  if (!try_enter_runtime(m)) [[unlikely]]
+    return make_task_slow();
   if (m->p->records.is_empty() || m->p->next_id == m->p->ids_end) [[unlikely]] {
     m->grip.leave();
-    return make_task_slowly();
+    return make_task_slow();
   }
   G* g = numbered(m, m->p->records.take_at_hand());
   m->grip.leave();
@@ -145,20 +145,20 @@ void unmake_task(Task* task) noexcept {
   Entry entry;
   M* m = entry.m();
   free_record(m, g_of(task));
-  if (m == nullptr) leave_runtime();
+  if (m == nullptr) end_visit();
 }
 
 void start_task(Task* task, TaskBody body) noexcept {
   G* g = g_of(task);
   g->joinable = false;
   M* m = current_m();
-  if (!come_in_at_once(m)) [[unlikely]]
-    return start_task_the_long_way(g, body);
+  if (!try_enter_runtime(m)) [[unlikely]]
+    return start_task_slow(g, body);
   G* homeless;
-  if (start_goroutine(*runtime, m, g, body, homeless)) [[likely]]
+  if (start_goroutine(m, g, body, homeless)) [[likely]]
     return m->grip.leave();
-  finish_start(*runtime, m, g, homeless);
-  go_out();
+  finish_start(m, g, homeless);
+  leave_runtime();
 }
 
 }  // namespace magpie::detail

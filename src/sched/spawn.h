@@ -13,20 +13,20 @@
 namespace magpie::sched {
 
 // A goroutine record, not started, made by a plain thread. Throws std::bad_alloc.
-G* new_goroutine_outside(Runtime& rt);
+G* new_goroutine_outside();
 
 // Makes it ready to run for the first time, by a plain thread.
-void start_goroutine_outside(Runtime& rt, G* g, detail::TaskBody body);
+void start_goroutine_outside(G* g, detail::TaskBody body);
 
 // The same on m. The usual case calls nothing, so that it saves no registers; in others it is false and the caller
 // calls finish_start(), best as its last step. `homeless` is who has no place in a queue yet, or null: g itself,
 // or whoever was in the next slot before it.
-[[nodiscard, gnu::always_inline]] inline bool start_goroutine(Runtime& rt, M* m, G* g,
-                                                              detail::TaskBody body, G*& homeless) {
+[[nodiscard, gnu::always_inline]] inline bool start_goroutine(M* m, G* g, detail::TaskBody body,
+                                                              G*& homeless) {
   P* p = m->p;
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
-  p->counters.started.increment();
+  p->counters.goroutines_started.increment();
   if (!p->queue.next.try_put(g, homeless)) [[unlikely]] {
     homeless = g;
     return false;
@@ -37,8 +37,8 @@ void start_goroutine_outside(Runtime& rt, G* g, detail::TaskBody body);
     homeless = nullptr;
   }
   Search::View now;
-  return !rt.search.seems_to_owe_a_searcher(now) && !p->slice_over;
+  return !runtime->search.seems_to_need_searcher(now) && !p->slice_over;
 }
-void finish_start(Runtime& rt, M* m, G* g, G* homeless);
+void finish_start(M* m, G* g, G* homeless);
 
 }  // namespace magpie::sched

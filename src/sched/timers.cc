@@ -13,18 +13,17 @@ using timer::TimerSet;
 namespace {
 
 [[gnu::noinline]] bool arm_from_outside(Timer& timer, std::int64_t when_ns) {
-  Outsider leave;
-  if (!leave) return false;
-  Runtime& rt = *runtime;
-  if (rt.ps.in_use()[0]->timers.insert(timer, when_ns)) watch_over(rt, nullptr, when_ns);
+  Visit visit;
+  if (!visit) return false;
+  if (runtime->ps.in_use()[0]->timers.insert(timer, when_ns)) see_to_timer(nullptr, when_ns);
   return true;
 }
 
 bool has_forgotten_sets = false;  // written in the child of a fork(), by its only thread
 
 [[gnu::noinline]] TimerSet::Removal disarm_from_outside(Timer& timer) {
-  Outsider leave;
-  if (leave) return TimerSet::remove(timer);
+  Visit visit;
+  if (visit) return TimerSet::remove(timer);
   // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
   // But not if it was the runtime of the parent of a fork(): its sets stay, in the child.
   while (TimerSet* set = timer.word.view().set) {
@@ -36,9 +35,9 @@ bool has_forgotten_sets = false;  // written in the child of a fork(), by its on
 
 }  // namespace
 
-void forget_timers(Runtime& rt) {
+void forget_timers() {
   has_forgotten_sets = true;
-  for (P* p : rt.ps.all()) p->timers.forget();
+  for (P* p : runtime->ps.all()) p->timers.forget();
 }
 
 bool arm(Timer& timer, std::int64_t when_ns) {
@@ -46,7 +45,7 @@ bool arm(Timer& timer, std::int64_t when_ns) {
   M* m = entry.m();
   if (m == nullptr) [[unlikely]]
     return arm_from_outside(timer, when_ns);
-  if (m->p->timers.insert(timer, when_ns)) watch_over(*runtime, m, when_ns);
+  if (m->p->timers.insert(timer, when_ns)) see_to_timer(m, when_ns);
   return true;
 }
 
@@ -82,7 +81,7 @@ void drop_abandoned() {
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
   TimerSet& timers = m->p->timers;
   timers.lock().lock();
-  if (timers.insert_locked(timer, when_ns)) m->watch_owed_ns = when_ns;
+  if (timers.insert_locked(timer, when_ns)) m->timer_owed_ns = when_ns;
 }
 
 void release_held_timers(M* m) { m->p->timers.lock().unlock(); }

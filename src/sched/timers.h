@@ -9,8 +9,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 using timer::kNever;
 using timer::Timer;
 
@@ -30,7 +28,7 @@ void abandon(Timer& timer);
 void drop_abandoned();
 
 // In the child of a fork(): nobody will fire them, and disarm() lets go of them.
-void forget_timers(Runtime& rt);
+void forget_timers();
 
 // For a goroutine that parks at once: arms, and keeps the set locked until the commit step releases it.
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns);

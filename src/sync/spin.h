@@ -17,9 +17,8 @@ inline bool is_worth_spinning() {
     static const bool several_cpus = std::thread::hardware_concurrency() > 1;
     return several_cpus;
   }
-  sched::Runtime& rt = *sched::runtime;
-  sched::Search::View view = rt.search.view();
-  return rt.ps.count() > view.idle + view.searching + 1 && m->p->queue.is_empty();
+  sched::Search::View view = sched::runtime->search.view();
+  return sched::runtime->ps.count() > view.idle + view.searching + 1 && m->p->queue.is_empty();
 }
 
 // About a microsecond: long enough for the holder to do something useful before we take its cache line away again.

@@ -71,7 +71,7 @@ bool WaitGroup::add_and_wake(std::int64_t n) {
 
 // The run() first: one who sees the count sees which run() it is of.
 WaitGroup::Starting::Starting(WaitGroup& group)
-    : keeps_run_(sched::current_m() == nullptr && sched::enter_runtime()) {
+    : keeps_run_(sched::current_m() == nullptr && sched::begin_visit()) {
   if (keeps_run_ || sched::current_m() != nullptr) {  // else go() will refuse
     std::uint64_t run = sched::runtime->generation;
     // relaxed: add() releases it
@@ -80,13 +80,13 @@ WaitGroup::Starting::Starting(WaitGroup& group)
   try {
     group.add(1);
   } catch (...) {
-    if (keeps_run_) sched::leave_runtime();
+    if (keeps_run_) sched::end_visit();
     throw;
   }
 }
 
 WaitGroup::Starting::~Starting() {
-  if (keeps_run_) sched::leave_runtime();
+  if (keeps_run_) sched::end_visit();
 }
 
 // Some that it counts are gone: nobody will be done for them.

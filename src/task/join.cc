@@ -74,31 +74,31 @@ inline void wait_as_goroutine(M* m, G* g) {
 
 [[gnu::noinline]] TaskRef start_as_thread(Task* task, TaskBody body) {
   TaskRef ref{task, runtime->generation};
-  start_goroutine_outside(*runtime, g_of(task), body);
-  leave_runtime();
+  start_goroutine_outside(g_of(task), body);
+  end_visit();
   return ref;
 }
 
 [[gnu::noinline]] TaskRef finish_joinable_start(M* m, Task* task, G* homeless) {
-  finish_start(*runtime, m, g_of(task), homeless);
+  finish_start(m, g_of(task), homeless);
   return TaskRef{task, runtime->generation};
 }
 
-[[gnu::noinline]] TaskRef start_joinable_the_long_way(Task* task, TaskBody body) {
+[[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body) {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr) return start_as_thread(task, body);
   G* homeless;
-  if (!start_goroutine(*runtime, m, g_of(task), body, homeless))
+  if (!start_goroutine(m, g_of(task), body, homeless))
     return finish_joinable_start(m, task, homeless);
   return TaskRef{task, runtime->generation};
 }
 
 // A plain thread's leave to use the goroutine's record. False: its run() has ended.
 bool enter_run_of(TaskRef ref) {
-  if (!enter_runtime()) return false;
+  if (!begin_visit()) return false;
   if (runtime->generation == ref.generation) return true;
-  leave_runtime();
+  end_visit();
   return false;
 }
 
@@ -107,7 +107,7 @@ bool enter_run_of(TaskRef ref) {
   if (!enter_run_of(ref)) return Joined::dropped;
   Waiter waiter;
   if (g_of(ref.task)->join.commit(&waiter)) {
-    leave_runtime();
+    end_visit();
     waiter.block_thread();
     if (!enter_run_of(ref)) return Joined::dropped;
   }
@@ -122,12 +122,12 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->join.reset();
   g->claim.reset();
   M* m = current_m();
-  if (!come_in_at_once(m)) [[unlikely]]
-    return start_joinable_the_long_way(task, body);
+  if (!try_enter_runtime(m)) [[unlikely]]
+    return start_joinable_slow(task, body);
   G* homeless;
-  if (!start_goroutine(*runtime, m, g, body, homeless)) [[unlikely]] {
+  if (!start_goroutine(m, g, body, homeless)) [[unlikely]] {
     TaskRef ref = finish_joinable_start(m, task, homeless);
-    go_out();
+    leave_runtime();
     return ref;
   }
   m->grip.leave();
@@ -143,7 +143,7 @@ inline Joined wait_inside(M* m, TaskRef ref) {
   return Joined::by_us;
 }
 
-[[gnu::noinline]] Joined wait_the_long_way(TaskRef ref) {
+[[gnu::noinline]] Joined wait_slow(TaskRef ref) {
   Entry entry;
   return entry.m() == nullptr ? wait_as_thread(ref) : wait_inside(entry.m(), ref);
 }
@@ -152,10 +152,10 @@ inline Joined wait_inside(M* m, TaskRef ref) {
 
 Joined wait_for_task(TaskRef ref) {
   M* m = current_m();
-  if (!come_in_at_once(m)) [[unlikely]]
-    return wait_the_long_way(ref);
+  if (!try_enter_runtime(m)) [[unlikely]]
+    return wait_slow(ref);
   Joined joined = wait_inside(m, ref);
-  go_out();
+  leave_runtime();
   return joined;
 }
 
@@ -173,7 +173,7 @@ bool tell_goroutine(Waiter& self, void* joined) {
   TaskRef ref = static_cast<CancellableJoin*>(joined)->ref;
   bool is_thread = self.is_thread();  // the record may be gone when it is told
   if (!g_of(ref.task)->join.commit(&self)) self.wake();
-  if (is_thread) leave_runtime();
+  if (is_thread) end_visit();
   return true;
 }
 
@@ -233,7 +233,7 @@ void free_joined_task(Task* task, Joined joined) noexcept {
   if (g->extra != nullptr) [[unlikely]]
     drop_extra(g);
   M* m = current_m();
-  bool quick = come_in_at_once(m);
+  bool quick = try_enter_runtime(m);
   if (quick) [[likely]] {
     retire(m, g);
     m->grip.leave();
@@ -242,7 +242,7 @@ void free_joined_task(Task* task, Joined joined) noexcept {
     retire(entry.m(), g);
   }
   if (joined == Joined::by_outsider) [[unlikely]]
-    leave_runtime();
+    end_visit();
 }
 
 void detach_task(TaskRef ref) noexcept {
@@ -254,7 +254,7 @@ void detach_task(TaskRef ref) noexcept {
     return;
   }
   if (g_of(ref.task)->join.detach()) {
-    if (joined == Joined::by_outsider) leave_runtime();
+    if (joined == Joined::by_outsider) end_visit();
   } else {
     drop_what_is_left(ref.task);
     free_joined_task(ref.task, joined);

@@ -137,7 +137,7 @@ class TimerSet {
   InOrder in_order_;
   Heap heap_;
   Timer* strays_ = nullptr;
-  // atomic, written under lock_: read by anyone; see [watch]
+  // atomic, written under lock_: read by anyone; see [timer-duty]
   base::Atomic<std::int64_t> earliest_ns_{kNever};
   base::Atomic<std::size_t> size_{0};
 };

@@ -147,7 +147,7 @@ TEST_P(AtProcs, TimersFireWhileAThreadSleepsInThePoller) {
   });
 }
 
-// A keeper of the watch is called to a goroutine that then loops: somebody else has to keep the watch.
+// A keeper of the watch is called to a goroutine that then loops: somebody else has to have the timer duty.
 TEST(Network, ATimerFiresAlthoughWhoeverSleptUntilItWasCalledAway) {
   for (int procs : {2, 4}) {  // one of them is idle
     run(Options{.procs = procs}, [] {

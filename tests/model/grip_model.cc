@@ -37,11 +37,11 @@ struct Thread {
   void use_p() { p(RL_INFO) = p(RL_INFO) + 1; }
 
   template <class WaitForP>
-  void come_in(WaitForP wait_for_p) {
+  void enter_runtime(WaitForP wait_for_p) {
     if (grip.enter() || chosen<"MUTANT_NO_LOOK">() || grip.keep()) return;
     RL_ASSERT(grip.is_taken());
     wait_for_p();
-    grip.has_p();
+    grip.set_own();
   }
 
   [[nodiscard]] bool take() {
@@ -65,7 +65,7 @@ struct Taking : model::Scenario<2> {
 
   void run_m() {
     for (int i = 0; i < entries; ++i) {
-      m.come_in([this] {
+      m.enter_runtime([this] {
         while (idle.load(acquire) == 0) rl::yield(1, RL_INFO);
         idle.store(0, relaxed);
       });
@@ -105,13 +105,13 @@ struct Stopped : model::Scenario<3> {
 
   void on_signal() {
     if (m.grip.is_inside() && !chosen<"MUTANT_STOPS_INSIDE">()) return;
-    m.come_in([this] { wait_for_p(); });
+    m.enter_runtime([this] { wait_for_p(); });
     m.grip.leave();
   }
 
   void run_m() {
     on_signal();
-    m.come_in([this] { wait_for_p(); });
+    m.enter_runtime([this] { wait_for_p(); });
     on_signal();
     m.use_p();
     m.grip.leave();
@@ -164,13 +164,13 @@ struct GivenAway : model::Scenario<2> {
   }
 
   void run_m() {
-    m.come_in([this] { wait_for_p(); });
+    m.enter_runtime([this] { wait_for_p(); });
     m.use_p();
     holder.store(0, relaxed);
-    if (!chosen<"MUTANT_KEEPS_GRIP">()) m.grip.has_none();
+    if (!chosen<"MUTANT_KEEPS_GRIP">()) m.grip.set_taken();
     idle.store(1, release);
     m.grip.leave();
-    m.come_in([this] { wait_for_p(); });
+    m.enter_runtime([this] { wait_for_p(); });
     m.use_p();
     m.grip.leave();
   }

@@ -45,7 +45,7 @@ struct Gate : model::Scenario<outsiders + 1> {
     if (!gate.enter()) return;
     RL_ASSERT(runtime(RL_INFO) == 1);
     ++visited;
-    gate.leave();
+    gate.exit();
   }
 };
 

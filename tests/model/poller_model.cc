@@ -1,7 +1,7 @@
 // Model of [poll-role] and [interrupt]: events come while threads go to sleep, ask, sleep in the
 // poller and are handed Ps.
 //
-// The model mirrors network.cc (poll_now, sleep_in_poller, look_after, is_awaited), poller.cc
+// The model mirrors network.cc (poll_now, sleep_in_poller, look_after, want_events), poller.cc
 // (wait, interrupt), find_work.cc (rest) and wake.cc (start_searcher, wake) with the same locks.
 // Each event makes one goroutine ready, which ends at once.
 //
@@ -150,7 +150,7 @@ struct Runtime {
 
   // wake.cc
   void wake_searcher() {
-    if (search.owes_a_searcher()) start_searcher();
+    if (search.try_book_searcher()) start_searcher();
   }
   void start_searcher() {
     lock.lock(RL_INFO);
@@ -206,7 +206,7 @@ struct Runtime {
   bool in_use() const { return attached.load(acquire) != 0; }
   int use_role(int got) {
     asked(RL_INFO) = asked(RL_INFO) + 1;
-    role.leave();
+    role.give_back();
     return got;
   }
   int poll() {
@@ -219,7 +219,7 @@ struct Runtime {
     if (!in_use() || !role.try_take(Role::sleeps)) return Slept::not_at_all;
     lock.lock(RL_INFO);
     if (!m.listed && !chosen<"MUTANT_LISTED_UNSEEN">()) {
-      role.leave();
+      role.give_back();
       lock.unlock(RL_INFO);
       return Slept::not_at_all;
     }

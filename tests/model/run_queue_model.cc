@@ -156,9 +156,9 @@ struct TakeAtOnce : model::Scenario<2> {
     RunQueue& queue = w.queues[0];
     if (index == 0) {
       w.put_next(queue, w.make());
-      w.take(queue.next.take_at_once());
+      w.take(queue.next.try_take());
       w.put_next(queue, w.make());
-      w.take(queue.next.take_at_once());
+      w.take(queue.next.try_take());
     } else {
       w.steal_next(queue);
       w.steal_next(queue);

@@ -85,12 +85,12 @@ struct Runtime {
 
   // wake.cc
   void wake_searcher() {
-    if (owes_a_searcher()) start_searcher();
+    if (try_book_searcher()) start_searcher();
   }
-  bool owes_a_searcher() {
-    if (!chosen<"MUTANT_COUNTED_ONCE">()) return search.owes_a_searcher();
+  bool try_book_searcher() {
+    if (!chosen<"MUTANT_COUNTED_ONCE">()) return search.try_book_searcher();
     Search::View now;
-    return search.seems_to_owe_a_searcher(now) && search.try_count_searcher(now);
+    return search.seems_to_need_searcher(now) && search.try_count_searcher(now);
   }
   void start_searcher() {
     lock.lock(RL_INFO);

@@ -2,11 +2,11 @@
 // no thread, and stop the world.
 //
 // The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher, do_without_thread), queues.cc (put_in_inbox),
-// bound.cc (begin_with), find_work.cc (rest, hand_on_watch) and world.cc (stop, start), over the product's SysmonSleep, Search,
+// bound.cc (begin_with), find_work.cc (rest, hand_on_duty) and world.cc (stop, start), over the product's SysmonSleep, Search,
 // Watch and Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   If sysmon sleeps in the end, and nobody has woken it: a P is idle, nothing is in a queue or out of sight, the world
-//           is not stopped, and somebody keeps the watch over the timer.
+//           is not stopped, and somebody has the timer duty over the timer.
 // Bounds    Two or three threads; preemptions are bounded. Sysmon falls asleep once.
 // Stands in Sysmon's event ([event]): it sleeps, or has been woken.
 //
@@ -24,7 +24,7 @@
 #include "model_run.h"
 
 #include "sched/rest/search.h"
-#include "sched/rest/watch.h"
+#include "sched/rest/timer_duty.h"
 #include "sched/taking/grip.h"
 #include "sched/taking/sysmon_sleep.h"
 
@@ -54,7 +54,7 @@ struct Runtime {
   static constexpr std::uint32_t kMostPs = 3;
 
   Search search;
-  Watch watch;
+  TimerDuty timer_duty;
   SysmonSleep sleep;
   Atomic<int> queue{0};
   Atomic<int> timers{0};  // there is one, far away
@@ -187,7 +187,7 @@ struct Publish : WithSysmon<2> {
   }
   void other(unsigned) override {
     rt.queue.fetch_add(1, release);
-    if (!rt.search.owes_a_searcher()) return;
+    if (!rt.search.try_book_searcher()) return;
     P* p = rt.pop_idle();
     if (p == nullptr) return rt.search.stop();
     if (!has_thread) return do_without_thread(p);
@@ -233,7 +233,7 @@ struct OutOfSight : WithSysmon<3> {
       return;
     }
     rt.queue.fetch_add(1, release);
-    if (!rt.search.owes_a_searcher()) return;
+    if (!rt.search.try_book_searcher()) return;
     rt.search.stop();
     P* p = rt.pop_idle();
     if (p == nullptr) return;  // who has it looks at the queue before it sleeps: see after()

@@ -71,7 +71,7 @@ struct Runtime {
   // ---- wake.cc
 
   void take_back_locked(P* p) {
-    if (!world.leave_to_stopper_locked()) idle[idle_count++] = p;
+    if (!world.give_to_stopper_locked()) idle[idle_count++] = p;
   }
   void start_thread_for(P* p) {
     lock.lock(RL_INFO);
@@ -186,11 +186,11 @@ struct Runtime {
     stop(self);
     change_procs(self, n);
     start(self);
-    world.end_begun();
+    world.unlock();
   }
   // A goroutine. False: its M has left.
   bool set_procs(M& m, int n) {
-    while (!world.try_begin()) {
+    while (!world.try_lock()) {
       if (!yield(m)) return false;
     }
     set_procs_with_right(&m, n);
@@ -203,7 +203,7 @@ struct Runtime {
   }
   // The maker.
   void refresh_procs(int n) {
-    if (world.try_begin()) set_procs_with_right(nullptr, n);
+    if (world.try_lock()) set_procs_with_right(nullptr, n);
   }
 
   // ---- find_work.cc
@@ -351,7 +351,7 @@ struct Ends : model::Scenario<3> {
     M& m = rt.ms[index];
     if (index == 0) {
       bool asks = !chosen<"MUTANT_END_UNASKED">();
-      while (asks && !rt.world.try_begin_end()) {
+      while (asks && !rt.world.try_lock_for_end()) {
         if (!rt.yield(m)) return rt.gone();
       }
       rt.end();

@@ -22,17 +22,15 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // Turns of all Ps so far: while this stands still, nothing new has run.
-std::uint64_t all_turns(Runtime& rt);
+std::uint64_t all_turns();
 
 // Something can be taken from a queue, as far as can be seen without locks.
-bool work_is_visible(Runtime& rt);
+bool work_is_visible();
 
-// [search-or-sleep] [watch] By one who gave a P or a thread back and does not go to sleep himself: what was left to that one,
+// [search-or-sleep] [timer-duty] By one who gave a P or a thread back and does not go to sleep himself: what was left to that one,
 // or was out of sight meanwhile, is found by another.
-void look_again_for_others(Runtime& rt);
+void look_again_for_others();
 
 // The world stops, or there is housekeeping: a goroutine that can should leave for the loop.
 bool loop_is_wanted(M* m);

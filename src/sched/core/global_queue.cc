@@ -106,18 +106,18 @@ std::size_t GlobalQueue::pop_locked(Line& line, std::span<G*> out) {
 G* GlobalQueue::pop() {
   if (empty()) return nullptr;
   std::lock_guard hold(lock_);
-  Line* const lines[] = {&urgent_, &usual_, &held_};
+  Line* const lines[] = {&urgent_, &usual_, &stopped_};
   G* g = nullptr;
   for (std::size_t tries = 0; tries < std::size(lines) && g == nullptr; ++tries)
     pop_locked(*lines[turn_++ % std::size(lines)], {&g, 1});
   return g;
 }
 
-G* GlobalQueue::pop_held() {
-  if (held() == 0) return nullptr;
+G* GlobalQueue::pop_stopped() {
+  if (stopped() == 0) return nullptr;
   std::lock_guard hold(lock_);
   G* g = nullptr;
-  pop_locked(held_, {&g, 1});
+  pop_locked(stopped_, {&g, 1});
   return g;
 }
 
@@ -167,7 +167,7 @@ bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
 G* GlobalQueue::take_bound() {
   if (empty()) return nullptr;
   std::lock_guard hold(lock_);
-  for (Line* line : {&urgent_, &usual_, &held_}) {
+  for (Line* line : {&urgent_, &usual_, &stopped_}) {
     if (!bring_bound_to_front_locked(*line)) continue;
     G* g = nullptr;
     pop_locked(*line, {&g, 1});

@@ -3,7 +3,7 @@
 //   usual    spilled halves of rings, goroutines started by plain threads, the queues of removed Ps
 //   urgent   goroutines that were woken while nobody could run them: by plain threads, by the network, or back from a
 //            blocking call
-//   held     goroutines that were preempted, each bound to its thread
+//   stopped  goroutines that were preempted, each bound to its thread
 //
 //   each: head chunk [..taken..|g g g g] -> [g g g g g] -> tail chunk [g g g|..free..]
 //
@@ -35,16 +35,16 @@ class GlobalQueue {
   void push(G* g) { push(std::span<G* const>(&g, 1)); }
   void push(std::span<G* const> batch) { push(usual_, batch); }
   void push_urgent(G* g) { push(urgent_, {&g, 1}); }
-  void push_held(G* g) { push(held_, {&g, 1}); }
+  void push_stopped(G* g) { push(stopped_, {&g, 1}); }
 
   // Before what is there: these have waited longest.
   void push_front(std::span<G* const> batch) { push_front(usual_, batch); }
-  void push_held_front(G* g) { push_front(held_, {&g, 1}); }
+  void push_stopped_front(G* g) { push_front(stopped_, {&g, 1}); }
 
   // The oldest of a line, or null; the lines take turns.
   G* pop();
-  // The oldest of the held line, or null.
-  G* pop_held();
+  // The oldest of the stopped line, or null.
+  G* pop_stopped();
 
   // A goroutine that is bound to a thread which waits with it, from any line; or null. It looks at all of them: for Ps that get
   // no other thread.
@@ -52,7 +52,7 @@ class GlobalQueue {
 
   // Relaxed: for sysmon, which comes again.
   std::size_t urgent() const { return urgent_.size.load(base::relaxed); }
-  std::size_t held() const { return held_.size.load(base::relaxed); }
+  std::size_t stopped() const { return stopped_.size.load(base::relaxed); }
 
   // For a P, one of `procs`, that has nothing else: a fair share of the urgent line, then of the usual one; returns how many
   // were written to `out`.
@@ -100,7 +100,7 @@ class GlobalQueue {
 
   base::Lock lock_;
   // guarded by lock_
-  Line usual_, urgent_, held_;
+  Line usual_, urgent_, stopped_;
   std::uint32_t turn_ = 0;     // of the lines, for pop()
   Chunk* free_ = nullptr;      // used before: warm
   std::byte* room_ = nullptr;  // never used: cold, in pieces linked through their first word

@@ -41,20 +41,20 @@ void put_away(M* m, stack::Stack* stack) {
 
 [[gnu::noinline]] void ready_at_once(M* m, G* g) {
   g->move(GState::waiting, GState::runnable);
-  put_next(*runtime, m, g);
+  put_next(m, g);
 }
 
 // After a switch: what the side that left could not do itself.
 [[gnu::always_inline]] inline void settle(M* m) {
   if (G* yielded = m->left.yielded) {
     m->left.yielded = nullptr;
-    put_last(*runtime, m, yielded);
-    wake_searcher(*runtime, m);
+    put_last(m, yielded);
+    wake_searcher(m);
   } else if (G* g = m->left.g) {
     m->left.g = nullptr;
     if (!m->left.commit(m, g, m->left.argument)) [[unlikely]]
       ready_at_once(m, g);
-    if (m->current != nullptr) pay_watch(*runtime, m);  // else the loop does, or goes to sleep
+    if (m->current != nullptr) see_to_owed_timer(m);  // else the loop does, or goes to sleep
   } else {
     settle_stack(m);
   }
@@ -70,8 +70,9 @@ void put_away(M* m, stack::Stack* stack) {
 [[gnu::always_inline]] inline void note_departure(M* m) {
   if constexpr (base::kFibersAreTracked) m->left_fiber = &fiber_of(m);
 }
-[[gnu::always_inline]] inline void note_destination(M* m, base::Leave leave) {
-  if constexpr (base::kFibersAreTracked) base::before_switch(*m->left_fiber, fiber_of(m), leave);
+[[gnu::always_inline]] inline void note_destination(M* m, base::Departure departure) {
+  if constexpr (base::kFibersAreTracked)
+    base::before_switch(*m->left_fiber, fiber_of(m), departure);
 }
 [[gnu::always_inline]] inline void note_arrival(M* m) {
   if constexpr (base::kFibersAreTracked) base::after_switch(fiber_of(m), *m->left_fiber);
@@ -98,13 +99,13 @@ inline void start_running(M* m, G* g) {
 // Leaves a loop for good. The caller has chosen m->current or m->loop_stack to go to, after note_departure().
 [[noreturn, MAGPIE_SWITCHES]] void abandon_loop(M* m, stack::Stack* mine, void* resume) {
   m->left.stack = mine;
-  note_destination(m, base::Leave::for_ever);
+  note_destination(m, base::Departure::for_ever);
   void* never_resumed;
   context::swap(&never_resumed, resume, m);
   __builtin_unreachable();
 }
 
-[[noreturn]] void leave_loop_for(M* m, G* g) {
+[[noreturn]] void end_loop_for(M* m, G* g) {
   note_departure(m);
   stack::Stack* mine = std::exchange(m->loop_stack, nullptr);
   start_running(m, g);
@@ -117,7 +118,7 @@ inline void start_running(M* m, G* g) {
   abandon_loop(m, mine, fresh_loop(other));
 }
 
-[[noreturn]] void leave_loop_for_thread(M* m) {
+[[noreturn]] void end_loop_for_thread(M* m) {
   note_departure(m);
   stack::Stack* mine = std::exchange(m->loop_stack, nullptr);
   abandon_loop(m, mine, m->native_sp);
@@ -135,10 +136,10 @@ inline void* choose_destination(M* m, G* next) {
   return fresh_loop(m->loop_stack);
 }
 
-[[MAGPIE_SWITCHES]] M* switch_away(M* m, G* g, G* next) {
+[[MAGPIE_SWITCHES]] M* swap_to(M* m, G* g, G* next) {
   note_departure(m);
   void* resume = choose_destination(m, next);
-  note_destination(m, base::Leave::to_come_back);
+  note_destination(m, base::Departure::to_come_back);
   m = static_cast<M*>(context::swap(&g->saved_sp, resume, m));
   note_arrival(m);
   settle(m);
@@ -148,18 +149,18 @@ inline void* choose_destination(M* m, G* next) {
 // A thread's exception state is empty whenever it changes hands: a goroutine that blocks while it handles or
 // throws an exception takes its state along. Most have none.
 // One that blocks inside blocking() leaves its mark behind: it is the thread's.
-[[gnu::noinline]] M* switch_away_with_baggage(M* m, G* g, G* next) {
+[[gnu::noinline]] M* swap_with_baggage(M* m, G* g, G* next) {
   if (m->is_in_blocking_call()) m->begin_or_end_blocking_call();
   context::ExceptionState mine = std::exchange(*m->exceptions, {});
-  m = switch_away(m, g, next);
+  m = swap_to(m, g, next);
   *m->exceptions = mine;
   return m;
 }
 
-inline M* leave(M* m, G* g, G* next) {
+inline M* depart(M* m, G* g, G* next) {
   if (m->exceptions->any() || m->is_in_blocking_call()) [[unlikely]]
-    return switch_away_with_baggage(m, g, next);
-  return switch_away(m, g, next);
+    return swap_with_baggage(m, g, next);
+  return swap_to(m, g, next);
 }
 
 // Destroys goroutine-local values, as the goroutine: a destructor may block, or use other such values.
@@ -188,7 +189,7 @@ M* come_back() {
   M* m = current_m();
   if (m == nullptr) [[unlikely]]
     returned_in_forked_child();
-  return come_in(m);
+  return enter_runtime(m);
 }
 
 // The goroutine is over; its stack is the loop's again.
@@ -228,7 +229,7 @@ M* finish(M* m, G* g) {
     back_to_loop(m, g);
     free_record(m, g);
   }
-  m->p->counters.ended.increment();
+  m->p->counters.goroutines_ended.increment();
   if (was_bound) [[unlikely]]
     end_bound(m);
   return m;
@@ -257,7 +258,7 @@ M* call_fresh(M* m, G* g) {
 void start_on_own_stack(M* m, G* g) {
   stack::Stack* own = stack::map_single(g->extra->stack_size);
   if (own == nullptr) {
-    put_off(*runtime, g);
+    put_off(g);
     return;
   }
   m->start_with = g;
@@ -270,41 +271,41 @@ bool has_spare(M* m) {
 }
 
 // Before the next goroutine: the stack that one asked for is not for others.
-void leave_own_stack(M* m) {
+void give_back_own_stack(M* m) {
   if (!m->loop_stack->pooled && m->p != nullptr) move_loop_to(m, std::exchange(m->spare, nullptr));
 }
 
 // As many goroutines are stopped as may be, and this one has not begun: it may have to be stopped too. Returns a stopped one to
 // run instead, or null. One that a timer or a plain thread started begins all the same: it may be what ends the others.
-[[gnu::noinline]] G* take_stopped_instead_of(Runtime& rt, M* m, G* fresh) {
+[[gnu::noinline]] G* take_stopped_instead_of(M* m, G* fresh) {
   if (fresh->creator == 0) return nullptr;
-  G* stopped = rt.global.pop_held();
+  G* stopped = runtime->global.pop_stopped();
   if (stopped == nullptr) return nullptr;
-  rt.global.push_front({&fresh, 1});
-  wake_searcher(rt, m);
+  runtime->global.push_front({&fresh, 1});
+  wake_searcher(m);
   return stopped;
 }
 
 void loop(M* m) {
   for (;;) {
-    if (m->p == nullptr && !wait_for_p(*runtime, m)) leave_loop_for_thread(m);
+    if (m->p == nullptr && !wait_for_p(m)) end_loop_for_thread(m);
     G* g = m->start_with != nullptr ? std::exchange(m->start_with, nullptr) : find_work(m);
-    if (g == nullptr) leave_loop_for_thread(m);
-    pay_watch(*runtime, m);
+    if (g == nullptr) end_loop_for_thread(m);
+    see_to_owed_timer(m);
     if (g->bound) [[unlikely]] {
-      if (!pass_p_to_thread_of(*runtime, m, g)) leave_loop_for_thread(m);
+      if (!pass_p_to_thread_of(m, g)) end_loop_for_thread(m);
       continue;
     }
-    if (g->stack != nullptr) leave_loop_for(m, g);  // most wait again soon: not worth a move
+    if (g->stack != nullptr) end_loop_for(m, g);  // most wait again soon: not worth a move
     if (runtime->has_enough_preempted()) [[unlikely]] {
-      if (G* stopped = take_stopped_instead_of(*runtime, m, g)) {
+      if (G* stopped = take_stopped_instead_of(m, g)) {
         m->start_with = stopped;
         continue;
       }
     }
-    use_free_cpu(*runtime, m);
+    use_free_cpu(m);
     if (!has_spare(m)) {
-      put_off(*runtime, g);
+      put_off(g);
       continue;
     }
     bool wants_own_stack = g->extra != nullptr && g->extra->stack_size != 0;
@@ -313,7 +314,7 @@ void loop(M* m) {
       continue;
     }
     m = call_fresh(m, g);
-    leave_own_stack(m);
+    give_back_own_stack(m);
   }
 }
 
@@ -321,20 +322,20 @@ void loop(M* m) {
 
 void go_on_after_uncaught() {
   M* m = end_fresh(current_m()->current);
-  leave_own_stack(m);
+  give_back_own_stack(m);
   loop(m);
 }
 
-M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument) {
+M* switch_away(M* m, G* g, G* next, Commit commit, void* argument) {
   m->left.g = g;
   m->left.commit = commit;
   m->left.argument = argument;
-  return leave(m, g, next);
+  return depart(m, g, next);
 }
 
-void leave_yielding(M* m, G* g, G* next) {
+void switch_away_yielding(M* m, G* g, G* next) {
   m->left.yielded = g;
-  leave(m, g, next);
+  depart(m, g, next);
 }
 
 [[MAGPIE_SWITCHES]] void run_loop(M* m) {
@@ -343,20 +344,20 @@ void leave_yielding(M* m, G* g, G* next) {
   m->loop_stack = std::exchange(m->spare, nullptr);
   void* resume = fresh_loop(m->loop_stack);
   context::ExceptionState mine = std::exchange(*m->exceptions, {});  // run() inside a catch block
-  note_destination(m, base::Leave::to_come_back);
+  note_destination(m, base::Departure::to_come_back);
   m = static_cast<M*>(context::swap(&m->native_sp, resume, m));
   note_arrival(m);
   *m->exceptions = mine;
   settle(m);
 }
 
-[[MAGPIE_SWITCHES]] void leave_for_good(M* m) {
+[[MAGPIE_SWITCHES]] void abandon_goroutine(M* m) {
   note_departure(m);
   m->current->state.store(GState::waiting, base::relaxed);
   m->current = nullptr;
   m->loop_stack = nullptr;  // a goroutine that never parked runs on it
   *m->exceptions = {};
-  note_destination(m, base::Leave::to_come_back);
+  note_destination(m, base::Departure::to_come_back);
   // Not in the record: another M may have taken the goroutine from a queue, and look for its thread there.
   void* never_resumed;
   context::swap(&never_resumed, m->native_sp, m);
@@ -364,7 +365,7 @@ void leave_yielding(M* m, G* g, G* next) {
 }
 
 // A goroutine that only starts and joins others in place gives way too when its slice is over.
-constexpr std::uint64_t kClaimsPerLook = 16;
+constexpr std::uint64_t kInPlacePerLook = 16;
 
 namespace {
 
@@ -412,9 +413,9 @@ void run_in_place(M* m, G* child) {
   }
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;
-  p->counters.ended.increment();
-  p->counters.claims.increment();
-  if (p->counters.claims.read() % kClaimsPerLook == 0) look_at_slice(*runtime, p);
+  p->counters.goroutines_ended.increment();
+  p->counters.joined_in_place.increment();
+  if (p->counters.joined_in_place.read() % kInPlacePerLook == 0) look_at_slice(p);
   start_running(m, parent);
   context::reset_float_control();
 }

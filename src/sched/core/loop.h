@@ -23,10 +23,10 @@ struct Runtime;
 
 // Leaves the running goroutine g, which must not be published before `commit` says so, for `next` (null: for
 // whatever the loop finds). Returns when g is resumed, on the M that it returns.
-M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument);
+M* switch_away(M* m, G* g, G* next, Commit commit, void* argument);
 
 // The same for a goroutine that yields: it goes to the end of the ring.
-void leave_yielding(M* m, G* g, G* next);
+void switch_away_yielding(M* m, G* g, G* next);
 
 // Runs the loop on the calling thread until the runtime ends. The M holds a P.
 void run_loop(M* m);

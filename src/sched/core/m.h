@@ -39,8 +39,8 @@ struct M {
   G* start_with = nullptr;                // for the loop on the spare: run this first
   base::Relaxed<bool> searching = false;  // counted in Search
   std::uint32_t spin_budget = 0;          // rounds to search before sleeping; learns
-  std::int64_t watch_owed_ns =
-      timer::kNever;     // [watch] a timer armed while parking: the armer's part is still to do
+  std::int64_t timer_owed_ns =
+      timer::kNever;  // [timer-duty] a timer armed while parking: the armer's part is still to do
   int thread_locks = 0;  // ThreadLocks of the goroutine that is bound to it
   bool is_over = false;  // the thread ends before the runtime does
   context::ExceptionState* exceptions = nullptr;

@@ -55,7 +55,7 @@ class NextSlot {
     // relaxed: ours, or emptied by a thief whose turn's end we saw
     before = slot_.load(base::relaxed);
     slot_.store(g, base::release);
-    leave();
+    exit();
     return true;
   }
 
@@ -66,17 +66,17 @@ class NextSlot {
     G* g = slot_.load(base::relaxed);
     // release, with peek's acquire: who finds the slot empty also finds in the ring what was displaced from it
     slot_.store(nullptr, base::release);
-    leave();
+    exit();
     return g;
   }
 
   // Owner. The same, but null also while a thief is at it. Calls nothing.
-  G* take_at_once() {
+  G* try_take() {
     if (!try_enter()) [[unlikely]]
       return nullptr;
     G* g = slot_.load(base::relaxed);
     slot_.store(nullptr, base::release);  // as in take()
-    leave();
+    exit();
     return g;
   }
 
@@ -86,7 +86,7 @@ class NextSlot {
     enter();
     bool there = slot_.load(base::relaxed) == g;
     if (there) slot_.store(nullptr, base::release);
-    leave();
+    exit();
     return there;
   }
 
@@ -114,10 +114,10 @@ class NextSlot {
     base::light_fence();                       // [runnext] other side: steal()
     if (!thief_inside_.load(base::acquire)) [[likely]]
       return true;
-    leave();
+    exit();
     return false;
   }
-  void leave() { owner_inside_.store(false, base::release); }
+  void exit() { owner_inside_.store(false, base::release); }
 
   [[gnu::noinline]] void wait_for_thief() {
     // It may have lost its CPU in between: then let it have ours.

@@ -27,14 +27,14 @@ enum class PState : std::uint8_t { idle, running, stopped, unused };
 struct PCounters {
   base::Counter ticks;
   base::Counter inherited;  // goroutines run in their waker's time slice
-  base::Counter started, ended;
-  base::Counter steals_tried, steals_succeeded, stolen, runnext_stolen;
-  base::Counter overflows, spilled, global_batches;
+  base::Counter goroutines_started, goroutines_ended;
+  base::Counter steals_tried, steals_succeeded, goroutines_stolen, runnext_stolen;
+  base::Counter overflows, goroutines_spilled, global_batches;
   base::Counter looks;  // at what is not the P's own
-  base::Counter parks, wakes, spins, claims;
+  base::Counter parks, wakes, searches, joined_in_place;
   base::Counter timers_fired;
   base::Counter polls, polled;          // polled: goroutines that became ready
-  base::Counter handed_off, preempted;  // written by sysmon while it has the P
+  base::Counter handoffs, preemptions;  // written by sysmon while it has the P
   base::Counter searching_ns, held_ns;
 };
 
@@ -107,12 +107,12 @@ struct alignas(base::kCacheLine) P {
   base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a wish of sysmon's
 
   // Anyone: goroutines that only the holder can take wait here. The holder: nothing waits here.
-  bool has_out_of_sight() const { return queue.has_claimed() || !inbox.is_empty(); }
+  bool has_out_of_sight() const { return queue.has_reserved() || !inbox.is_empty(); }
   bool is_empty() const { return queue.is_empty() && inbox.is_empty(); }
 
   // Goroutines run on it, in place or not: while this stands still it runs the same one.
   std::uint64_t turns() const {
-    return counters.ticks.read() + counters.inherited.read() + counters.claims.read();
+    return counters.ticks.read() + counters.inherited.read() + counters.joined_in_place.read();
   }
 
   // The holder begins or ends to hold it.

@@ -24,12 +24,12 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
 // Joiners leave entries in the global queue too. A goroutine that only starts and joins others never
 // empties it, so it sweeps the front when it adds to the end: a few entries, and on while all of them are
 // useless.
-void sweep_global(Runtime& rt, M* m) {
+void sweep_global(M* m) {
   G* front[8];
   for (;;) {
-    std::size_t taken = rt.global.pop_usual(front);
+    std::size_t taken = runtime->global.pop_usual(front);
     std::size_t kept = sweep(m, front, taken);
-    if (kept != 0) rt.global.push_front({front, kept});
+    if (kept != 0) runtime->global.push_front({front, kept});
     if (kept != 0 || taken == 0) return;
   }
 }
@@ -38,9 +38,9 @@ void sweep_global(Runtime& rt, M* m) {
 
 // A ring full of entries that joiners left behind is just swept. Goroutines that came from the global queue go back to its
 // front: each has stood in that line before.
-void spill(Runtime& rt, M* m, G* g) {
+void spill(M* m, G* g) {
   P* p = m->p;
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   do {
     G* batch[RunQueue::kHalf + 1];
     G*(&half)[RunQueue::kHalf] = reinterpret_cast<G*(&)[RunQueue::kHalf]>(batch);
@@ -50,20 +50,20 @@ void spill(Runtime& rt, M* m, G* g) {
     std::size_t kept_new = sweep(m, batch + old, taken - old);
     if (kept_old + kept_new != 0) {
       batch[old + kept_new++] = g;
-      if (g->joinable) sweep_global(rt, m);
-      if (kept_old != 0) rt.global.push_front({batch, kept_old});
-      rt.global.push({batch + old, kept_new});
+      if (g->joinable) sweep_global(m);
+      if (kept_old != 0) runtime->global.push_front({batch, kept_old});
+      runtime->global.push({batch + old, kept_new});
       p->counters.overflows.increment();
-      p->counters.spilled.add(kept_old + kept_new);
-      look_at_slice(rt, p);
+      p->counters.goroutines_spilled.add(kept_old + kept_new);
+      look_at_slice(p);
       return;
     }
   } while (!p->queue.push(g));  // there is room: all were swept, or thieves were faster
 }
 
-void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken) {
+void put_in_inbox(M* m, std::span<G* const> woken) {
   P* p = m->p;
-  Search::View view = rt.search.view();
+  Search::View view = runtime->search.view();
   bool others_could_run_them = view.idle != 0 || view.searching != 0;
   std::size_t fit = others_could_run_them || p->is_empty() ? 0 : p->inbox.room();
   fit = std::min(fit, woken.size());
@@ -73,13 +73,13 @@ void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken) {
     bool was_last = p->inbox_tick == p->counters.ticks.read();
     p->ticks_to_look = std::min<std::int32_t>(p->ticks_to_look, was_last ? 1 : 0);
   }
-  for (G* g : woken.subspan(fit)) put_last(rt, m, g);
-  if (fit != woken.size()) wake_searcher(rt, m);
+  for (G* g : woken.subspan(fit)) put_last(m, g);
+  if (fit != woken.size()) wake_searcher(m);
 }
 
-void put_global(Runtime& rt, G* g) {
-  rt.global.push(g);
-  wake_searcher(rt, nullptr);
+void put_global(G* g) {
+  runtime->global.push(g);
+  wake_searcher(nullptr);
 }
 
 bool admit_joinable(M* m, G* g) {
@@ -100,7 +100,7 @@ void drop_extra(G* g) {
   delete std::exchange(g->extra, nullptr);
 }
 
-void free_record_slowly(M* m, G* g) {
+void free_record_slow(M* m, G* g) {
   MAGPIE_DCHECK(g->extra == nullptr);
   g->state.store(GState::free, base::relaxed);
   if (m != nullptr && m->p != nullptr) {

@@ -13,32 +13,32 @@ namespace magpie::sched {
 
 // After putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
 // `m` is the caller's M; null: a plain thread.
-[[gnu::always_inline]] inline void wake_searcher(Runtime& rt, M* m) {
-  if (rt.search.owes_a_searcher()) [[unlikely]]
-    start_searcher(rt, m);
+[[gnu::always_inline]] inline void wake_searcher(M* m) {
+  if (runtime->search.try_book_searcher()) [[unlikely]]
+    start_searcher(m);
 }
 
 // The ring is full: its oldest half and g go to the global queue together.
-void spill(Runtime& rt, M* m, G* g);
+void spill(M* m, G* g);
 
 // Puts g at the end of the P's ring. The caller owes a wake_searcher().
-[[gnu::always_inline]] inline void put_last(Runtime& rt, M* m, G* g) {
+[[gnu::always_inline]] inline void put_last(M* m, G* g) {
   if (!m->p->queue.push(g)) [[unlikely]]
-    spill(rt, m, g);
+    spill(m, g);
 }
 
 // Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.
-[[gnu::always_inline]] inline void put_next(Runtime& rt, M* m, G* g) {
-  if (G* displaced = m->p->queue.next.put(g)) put_last(rt, m, displaced);
-  wake_searcher(rt, m);
+[[gnu::always_inline]] inline void put_next(M* m, G* g) {
+  if (G* displaced = m->p->queue.next.put(g)) put_last(m, displaced);
+  wake_searcher(m);
 }
 
 // Puts goroutines that became ready, and were woken by nobody on this P, in its inbox, as many as fit, and the others at the end
 // of its ring. All in the ring while a P is idle or searched with, or has nothing before them.
-void put_in_inbox(Runtime& rt, M* m, std::span<G* const> woken);
+void put_in_inbox(M* m, std::span<G* const> woken);
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
-void put_global(Runtime& rt, G* g);
+void put_global(G* g);
 
 // Of an entry of a joinable goroutine taken from a queue, see admit().
 [[nodiscard]] bool admit_joinable(M* m, G* g);
@@ -51,11 +51,11 @@ void put_global(Runtime& rt, G* g);
 void drop_extra(G* g);
 
 // Gives back the record of a goroutine that has ended. `m` may be null: a plain thread.
-void free_record_slowly(M* m, G* g);
+void free_record_slow(M* m, G* g);
 inline void free_record(M* m, G* g) {
   bool plain = m != nullptr && m->p != nullptr && !m->p->records.is_full();
   if (!plain) [[unlikely]]
-    return free_record_slowly(m, g);
+    return free_record_slow(m, g);
   g->state.store(GState::free, base::relaxed);
   m->p->records.keep(g);
 }

@@ -11,7 +11,7 @@
 // Sides     push, pop, take_half: the owner, which is whoever holds the P.
 //           steal_half: the owner of another queue. size, looks_empty: anyone.
 // Claims    The owner advances head_ by a small batch at a time and takes from the claimed batch at leisure.
-//           A batch is at most an eighth of the ring and at most kClaim, so thieves always find much more
+//           A batch is at most an eighth of the ring and at most kReserve, so thieves always find much more
 //           than they are denied; in a short ring the owner claims one at a time.
 // No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first and commits
 //           after; if the exchange fails it forgets the copies.
@@ -40,12 +40,12 @@ class RunQueue {
 #ifdef MAGPIE_MODEL
   static constexpr std::uint64_t kSlots =
       4;  // small, so that the checker reaches every full and empty state
-  static constexpr std::uint64_t kClaim = 2;
-  static constexpr std::uint64_t kClaimShare = 2;
+  static constexpr std::uint64_t kReserve = 2;
+  static constexpr std::uint64_t kReserveShare = 2;
 #else
   static constexpr std::uint64_t kSlots = 256;
-  static constexpr std::uint64_t kClaim = 16;
-  static constexpr std::uint64_t kClaimShare = 8;
+  static constexpr std::uint64_t kReserve = 16;
+  static constexpr std::uint64_t kReserveShare = 8;
 #endif
   static constexpr std::uint64_t kHalf = kSlots / 2;
 
@@ -60,17 +60,17 @@ class RunQueue {
 
   // The oldest, or null.
   G* pop() {
-    if (!has_claimed() && !claim_some()) return nullptr;
-    return pop_claimed();
+    if (!has_reserved() && !reserve_some()) return nullptr;
+    return pop_reserved();
   }
 
   // Owner. The one that pop() will return, if it is claimed already, else null; and taking that one.
-  G* upcoming() { return has_claimed() ? slot(claimed_first_).load(base::relaxed) : nullptr; }
-  void take_upcoming() { claimed_first_ = claimed_first_ + 1; }
+  G* upcoming() { return has_reserved() ? slot(reserved_first_).load(base::relaxed) : nullptr; }
+  void take_upcoming() { reserved_first_ = reserved_first_ + 1; }
 
   // Owner, after pop(). The one that comes after `others` more, or null; thieves may have it by then.
   G* ahead(std::uint64_t others) {
-    std::uint64_t at = claimed_first_ + others;
+    std::uint64_t at = reserved_first_ + others;
     return at < tail_.load(base::relaxed) ? slot(at).load(base::relaxed) : nullptr;
   }
 
@@ -82,17 +82,17 @@ class RunQueue {
   }
 
   // Anyone. The owner has claimed goroutines, which nobody else can take.
-  bool has_claimed() const { return claimed_first_ != claimed_end_; }
+  bool has_reserved() const { return reserved_first_ != reserved_end_; }
 
   // Owner: there is one to pop(), unless thieves are faster.
-  bool has_in_ring() const { return has_claimed() || size() != 0; }
+  bool has_in_ring() const { return has_reserved() || size() != 0; }
 
   // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
   G* glance(std::uint64_t others = 0) {
-    std::uint64_t first = claimed_first_, claimed = claimed_end_ - first;
+    std::uint64_t first = reserved_first_, claimed = reserved_end_ - first;
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t tail = tail_.load(base::acquire);  // [run-queue] with push's release: the records
-    if (claimed <= kClaim && first + claimed <= tail) {  // else they do not belong together
+    if (claimed <= kReserve && first + claimed <= tail) {  // else they do not belong together
       if (others < claimed) return slot(first + others).load(base::relaxed);
       others -= claimed;
     }
@@ -109,15 +109,15 @@ class RunQueue {
   // goroutine, is freed by taking that one.
   std::size_t take_half(G* (&out)[kHalf], std::size_t* from_global = nullptr) {
     std::size_t taken = 0, old = 0;
-    while (has_claimed()) {
-      if (claimed_first_ < global_end_) ++old;
-      out[taken++] = pop_claimed();
+    while (has_reserved()) {
+      if (reserved_first_ < global_end_) ++old;
+      out[taken++] = pop_reserved();
     }
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
     if (count > kHalf - taken) count = kHalf - taken;
     for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
-    // relaxed: as in claim_some
+    // relaxed: as in reserve_some
     if (head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed)) {
       taken += count;
       if (global_end_ > head) old += global_end_ - head < count ? global_end_ - head : count;
@@ -162,7 +162,7 @@ class RunQueue {
   }
 
   // For whoever holds the P: nothing in it, claimed or not.
-  bool is_empty() const { return !has_claimed() && looks_empty(); }
+  bool is_empty() const { return !has_reserved() && looks_empty(); }
 
   // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
   // because between the two looks the owner may move a goroutine from the next slot to the ring.
@@ -178,34 +178,34 @@ class RunQueue {
  private:
   base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
 
-  G* pop_claimed() {
-    std::uint64_t first = claimed_first_;
-    claimed_first_ = first + 1;
+  G* pop_reserved() {
+    std::uint64_t first = reserved_first_;
+    reserved_first_ = first + 1;
     return slot(first).load(base::relaxed);  // relaxed: we wrote it
   }
 
   // Slots below known_free_ are free. The line of head_ is the thieves': look at it only when the ring seems full.
   bool find_room(std::uint64_t tail) {
     // [run-queue] acquire, with the takers' release: what is below head_ is ours again
-    known_free_ = has_claimed() ? std::uint64_t{claimed_first_} : head_.load(base::acquire);
+    known_free_ = has_reserved() ? std::uint64_t{reserved_first_} : head_.load(base::acquire);
     return tail - known_free_ < kSlots;
   }
 
-  bool claim_some() {
+  bool reserve_some() {
     // [run-queue] acquire: an empty ring may be refilled from slot 0 by steal_half, over slots that others read
     std::uint64_t head = head_.load(base::acquire);
     for (;;) {
       std::uint64_t waiting = tail_.load(base::relaxed) - head;
       if (waiting == 0) return false;
-      std::uint64_t count = waiting / kClaimShare;
-      if (count > kClaim) count = kClaim;
+      std::uint64_t count = waiting / kReserveShare;
+      if (count > kReserve) count = kReserve;
       if (count == 0) count = 1;
       // acquire for the sake of the failure, which needs it (GCC wants success to be no weaker). Nothing to
       // release: only the owner reads and later reuses these slots; as a read-modify-write it does not
       // break the release sequence of earlier thieves
       if (head_.compare_exchange_weak(head, head + count, base::acquire, base::acquire)) {
-        claimed_first_ = head;
-        claimed_end_ = head + count;
+        reserved_first_ = head;
+        reserved_end_ = head + count;
         return true;
       }
     }
@@ -216,8 +216,8 @@ class RunQueue {
   std::uint64_t global_end_ = 0;  // what is below it came from the global queue
 
   // The owner writes; sysmon reads, for a hint.
-  base::Relaxed<std::uint64_t> claimed_first_ = 0;
-  base::Relaxed<std::uint64_t> claimed_end_ = 0;
+  base::Relaxed<std::uint64_t> reserved_first_ = 0;
+  base::Relaxed<std::uint64_t> reserved_end_ = 0;
 
   // atomic [run-queue]: the owner writes tail_, everybody moves head_
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};

@@ -13,14 +13,15 @@
 
 namespace magpie::sched {
 
-inline void look_at_slice(Runtime& rt, P* p) {
-  if (!rt.options.preempt) return;
+inline void look_at_slice(P* p) {
+  if (!runtime->options.preempt) return;
   std::int64_t now = base::now_ns();
   std::uint64_t turn = p->counters.ticks.read() + p->counters.inherited.read();
   if (p->slice_tick != turn) {
     p->slice_tick = turn;
     p->slice_since_ns = now;
-  } else if (now - p->slice_since_ns > std::chrono::nanoseconds(rt.options.time_slice).count()) {
+  } else if (now - p->slice_since_ns >
+             std::chrono::nanoseconds(runtime->options.time_slice).count()) {
     p->slice_over = true;
   }
 }

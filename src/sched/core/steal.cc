@@ -60,17 +60,17 @@ G* steal_runnext(P* victim) {
 
 }  // namespace
 
-G* steal(Runtime& rt, M* m) {
+G* steal(M* m) {
   P* p = m->p;
-  std::span<P* const> ps = rt.ps.in_use();
-  bool was_patient = rt.chaos.one_in(2);
-  if (rt.chaos.one_in(4)) return nullptr;
+  std::span<P* const> ps = runtime->ps.in_use();
+  bool was_patient = runtime->chaos.one_in(2);
+  if (runtime->chaos.one_in(4)) return nullptr;
   for (int round = 0; round < kRounds; ++round) {
     for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
          !order.done();) {
       P* victim = ps[order.next()];
       if (victim == p) continue;
-      if (rt.world.stopping()) return nullptr;
+      if (runtime->world.stopping()) return nullptr;
       p->counters.steals_tried.increment();
       if (!was_patient && has_few_woken(victim)) {
         be_patient();
@@ -79,13 +79,13 @@ G* steal(Runtime& rt, M* m) {
       std::size_t moved = 0;
       if (G* g = p->queue.steal_half(victim->queue, moved)) {
         p->counters.steals_succeeded.increment();
-        p->counters.stolen.add(moved);
+        p->counters.goroutines_stolen.add(moved);
         return g;
       }
       if (round != kRounds - 1) continue;
       if (G* g = steal_runnext(victim)) {
         p->counters.steals_succeeded.increment();
-        p->counters.stolen.increment();
+        p->counters.goroutines_stolen.increment();
         p->counters.runnext_stolen.increment();
         return g;
       }

@@ -5,11 +5,9 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // Four rounds over all other Ps, each in another random order: the oldest half of the first ring that has any.
 // In the last round also a runnext, after giving its P a moment to run it. Null: there was nothing.
 // The M's own ring is empty.
-G* steal(Runtime& rt, M* m);
+G* steal(M* m);
 
 }  // namespace magpie::sched

@@ -33,10 +33,10 @@ int count_process_threads() {
 }
 
 // Nothing runs, so nothing changes meanwhile.
-void print_goroutines(Runtime& rt) {
+void print_goroutines() {
   int printed = 0;
   std::size_t waiting = 0;
-  rt.records.for_each([&](G* g) {
+  runtime->records.for_each([&](G* g) {
     if (g->state.load(base::relaxed) != GState::waiting) return;
     ++waiting;
     if (++printed > kMostPrinted) return;
@@ -51,30 +51,30 @@ void print_goroutines(Runtime& rt) {
 
 }  // namespace
 
-bool may_be_deadlock(Runtime& rt) {
-  Search::View view = rt.search.view();
-  return rt.options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
-         view.idle == rt.ps.count() && rt.away.load(base::seq_cst) == 0 && rt.global.empty() &&
-         earliest_timer_ns(rt) == kNever && !outsiders_came();
+bool may_be_deadlock() {
+  Search::View view = runtime->search.view();
+  return runtime->options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
+         view.idle == runtime->ps.count() && runtime->away.load(base::seq_cst) == 0 &&
+         runtime->global.empty() && earliest_timer_ns() == kNever && !outsiders_came();
 }
 
-void set_library_thread(bool (*is_awaited)()) {
-  library_thread_is_awaited.store(is_awaited, std::memory_order_release);
+void set_library_thread(bool (*want_events)()) {
+  library_thread_is_awaited.store(want_events, std::memory_order_release);
 }
 
-bool has_other_threads(Runtime& rt) {
-  auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
-  if (is_awaited != nullptr && is_awaited()) return true;
-  int of_the_library = is_awaited != nullptr ? 1 : 0;
-  return count_process_threads() !=
-         rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers() + of_the_library;
+bool has_other_threads() {
+  auto want_events = library_thread_is_awaited.load(std::memory_order_acquire);
+  if (want_events != nullptr && want_events()) return true;
+  int of_the_library = want_events != nullptr ? 1 : 0;
+  return count_process_threads() != runtime->threads.count() + runtime->threads.helpers() +
+                                        runtime->sysmon.helpers() + of_the_library;
 }
 
-void report_deadlock(Runtime& rt) {
-  if (rt.deadlock_reported.exchange(true, base::relaxed)) return;
+void report_deadlock() {
+  if (runtime->deadlock_reported.exchange(true, base::relaxed)) return;
   base::warn("all goroutines are asleep - deadlock!");
-  print_goroutines(rt);
-  if (rt.options.on_deadlock == DeadlockPolicy::report) return;
+  print_goroutines();
+  if (runtime->options.on_deadlock == DeadlockPolicy::report) return;
   std::fflush(nullptr);
   _exit(2);
 }

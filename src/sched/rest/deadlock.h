@@ -8,21 +8,19 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // With the lists' lock held: as far as the scheduler can tell, can nobody run?
-[[nodiscard]] bool may_be_deadlock(Runtime& rt);
+[[nodiscard]] bool may_be_deadlock();
 
 // Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again after: a thread
 // that woke somebody and ended in between is no longer there, but has been seen to come.
-[[nodiscard]] bool has_other_threads(Runtime& rt);
+[[nodiscard]] bool has_other_threads();
 
 // The process has a thread of the library's own that belongs to no runtime. It wakes only goroutines
-// that wait for it: is_awaited() tells whether there are any, or the thread is about to wake one.
+// that wait for it: want_events() tells whether there are any, or the thread is about to wake one.
 // Asked when all goroutines wait. Null: there is no such thread.
-void set_library_thread(bool (*is_awaited)());
+void set_library_thread(bool (*want_events)());
 
 // Acts on Options::on_deadlock.
-void report_deadlock(Runtime& rt);
+void report_deadlock();
 
 }  // namespace magpie::sched

@@ -26,13 +26,13 @@ void prefetch_stack(const G* g) {
 
 // They overtake goroutines that have not begun, each of which may run for long. Behind others that were woken they keep their
 // place, and the order of their times.
-void put_woken(Runtime& rt, M* m, std::span<G* const> woken) {
+void put_woken(M* m, std::span<G* const> woken) {
   P* p = m->p;
   G* oldest = p->queue.oldest();
   bool is_behind_fresh = oldest != nullptr && oldest->state.load(base::relaxed) == GState::fresh;
-  if (is_behind_fresh && woken.size() <= p->inbox.room()) return put_in_inbox(rt, m, woken);
-  for (G* g : woken) put_last(rt, m, g);
-  wake_searcher(rt, m);
+  if (is_behind_fresh && woken.size() <= p->inbox.room()) return put_in_inbox(m, woken);
+  for (G* g : woken) put_last(m, g);
+  wake_searcher(m);
 }
 
 // More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and
@@ -43,11 +43,11 @@ bool has_enough_woken(const P* p) {
 
 }  // namespace
 
-G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
+G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
   Timer* due[kTimersAtOnce];
   std::size_t count = timers.take_due(now_ns, due);
   if (count == 0) return nullptr;
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   // Each goroutine's record and stack is memory that nobody touched since it fell asleep: fetch all of it at once.
   G* woken[kTimersAtOnce];
   std::size_t woken_count = 0;
@@ -66,23 +66,23 @@ G* fire_due(Runtime& rt, M* m, TimerSet& timers, std::int64_t now_ns) {
   // If there is nothing else the first is run at once by the caller; nobody has to be woken for it.
   std::size_t first = woken_count != 0 && m->p->is_empty() ? 1 : 0;
   std::span<G* const> others(woken + first, woken_count - first);
-  if (!others.empty()) put_woken(rt, m, others);
+  if (!others.empty()) put_woken(m, others);
   return first != 0 ? woken[0] : nullptr;
 }
 
-G* fire_own(Runtime& rt, M* m) {
+G* fire_own(M* m) {
   if (!has_timers(m->p) || has_enough_woken(m->p)) return nullptr;
   std::int64_t now = base::now_ns();
   if (m->p->timers.earliest_ns() > now) return nullptr;
-  return fire_due(rt, m, m->p->timers, now);
+  return fire_due(m, m->p->timers, now);
 }
 
-G* fire_others(Runtime& rt, M* m) {
-  std::span<P* const> ps = rt.ps.in_use();
+G* fire_others(M* m) {
+  std::span<P* const> ps = runtime->ps.in_use();
   std::int64_t now = base::now_ns();
   for (P* p : ps) {
     if (p->timers.earliest_ns() > now) continue;
-    if (G* g = fire_due(rt, m, p->timers, now)) return g;
+    if (G* g = fire_due(m, p->timers, now)) return g;
   }
   return nullptr;
 }
@@ -96,20 +96,20 @@ bool own_timers_are_due(P* p) {
   return due;
 }
 
-std::int64_t earliest_timer_ns(const Runtime& rt) {
+std::int64_t earliest_timer_ns() {
   std::int64_t earliest = kNever;
-  for (P* p : rt.ps.in_use()) earliest = std::min(earliest, p->timers.earliest_ns());
+  for (P* p : runtime->ps.in_use()) earliest = std::min(earliest, p->timers.earliest_ns());
   return earliest;
 }
 
-void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
-  if (m != nullptr) m->watch_owed_ns = kNever;
-  if (!rt.watch.covers(when_ns)) wake_searcher(rt, m);
+void see_to_timer(M* m, std::int64_t when_ns) {
+  if (m != nullptr) m->timer_owed_ns = kNever;
+  if (!runtime->timer_duty.covers(when_ns)) wake_searcher(m);
 }
 
-void drop_timers(Runtime& rt) {
-  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
-  for (P* p : rt.ps.all()) {
+void drop_timers() {
+  while (Timer* timer = runtime->abandoned_timers.take()) timer->drop(*timer);
+  for (P* p : runtime->ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
       if (timer->drop != nullptr) {
         timer->drop(*timer);

@@ -2,7 +2,7 @@
 //
 // Each P has a set of timers. Its holder looks at them first whenever it looks for work, and now and then
 // between goroutines that come and go quickly. An M that has nothing else to do fires those of others. When all
-// sleep, one of them sleeps until the earliest, see watch.h.
+// sleep, one of them sleeps until the earliest, see timer_duty.h.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,29 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 using timer::kNever;
 
 // Fires what is due in the set; returns one goroutine that became ready, or null. More of them are in m's queue.
-G* fire_due(Runtime& rt, M* m, timer::TimerSet& timers, std::int64_t now_ns);
+G* fire_due(M* m, timer::TimerSet& timers, std::int64_t now_ns);
 
 // The holder's own.
 inline bool has_timers(const P* p) { return p->timers.earliest_ns() != kNever; }
-G* fire_own(Runtime& rt, M* m);
-G* fire_others(Runtime& rt, M* m);
+G* fire_own(M* m);
+G* fire_others(M* m);
 
 // Between goroutines, only if has_timers(): reads the exact clock every few times, else a cheap one.
 bool own_timers_are_due(P* p);
 
-std::int64_t earliest_timer_ns(const Runtime& rt);
+std::int64_t earliest_timer_ns();
 
-// [watch] the armer's part.
-void watch_over(Runtime& rt, M* m, std::int64_t when_ns);
-inline void pay_watch(Runtime& rt, M* m) {
-  if (m->watch_owed_ns != kNever) [[unlikely]]
-    watch_over(rt, m, m->watch_owed_ns);
+// [timer-duty] the armer's part.
+void see_to_timer(M* m, std::int64_t when_ns);
+inline void see_to_owed_timer(M* m) {
+  if (m->timer_owed_ns != kNever) [[unlikely]]
+    see_to_timer(m, m->timer_owed_ns);
 }
 
 // The runtime ends, no M is left: forgets all timers.
-void drop_timers(Runtime& rt);
+void drop_timers();
 
 }  // namespace magpie::sched

@@ -64,7 +64,7 @@ class Idle {
     return m;
   }
 
-  int sleeping_threads() const { return sleeping_.load(base::relaxed); }
+  int idle_threads() const { return sleeping_.load(base::relaxed); }
 
  private:
   base::Lock lock_;

@@ -67,10 +67,10 @@ void Network::detach(int fd, poll::Slot* slot) {
   slots_.give(slot);
 }
 
-void Network::is_awaited(Runtime& rt) {
+void Network::want_events() {
   // [poll-role] between what the caller did and this read; other side: before_second_look()
   base::light_fence();
-  if (!role_.somebody_sleeps()) wake_searcher(rt, nullptr);
+  if (!role_.somebody_sleeps()) wake_searcher(nullptr);
 }
 
 void Network::deliver(poll::Slot& slot, std::uint32_t events, Batch& batch) {
@@ -93,11 +93,11 @@ void Network::ask(Batch& batch, std::int64_t until_ns, std::size_t most_events) 
 }
 
 // For m, which holds a P. False: somebody else asks, or nobody became ready.
-bool Network::ask_at_once(Batch& batch, M* m, std::size_t most_events) {
+bool Network::try_ask(Batch& batch, M* m, std::size_t most_events) {
   if (runtime->chaos.one_in(4) || !role_.try_take(Role::asks)) return false;
   ask(batch, poll::Poller::kAtOnce, most_events);
   asked_ns_.store(base::now_ns(), base::relaxed);
-  role_.leave();
+  role_.give_back();
   m->p->counters.polls.increment();
   m->p->counters.polled.add(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i)
@@ -105,93 +105,93 @@ bool Network::ask_at_once(Batch& batch, M* m, std::size_t most_events) {
   return batch.count != 0;
 }
 
-G* Network::poll(Runtime& rt, M* m) {
+G* Network::poll(M* m) {
   Batch batch;
-  if (!in_use() || !ask_at_once(batch, m, kEventsAtOnce)) return nullptr;
-  for (std::size_t i = 1; i < batch.count; ++i) put_last(rt, m, batch.ready[i]);
-  if (batch.count > 1) wake_searcher(rt, m);
+  if (!in_use() || !try_ask(batch, m, kEventsAtOnce)) return nullptr;
+  for (std::size_t i = 1; i < batch.count; ++i) put_last(m, batch.ready[i]);
+  if (batch.count > 1) wake_searcher(m);
   return batch.ready[0];
 }
 
-void Network::poll_if_overdue(Runtime& rt, M* m) {
+void Network::poll_if_overdue(M* m) {
   if (!in_use() || base::now_ns() - asked_ns_.load(base::relaxed) < kOverdueNs) return;
   std::size_t most_events = m->p->inbox.room() / 2;  // each may wake a reader and a writer
   Batch batch;
-  if (most_events == 0 || !ask_at_once(batch, m, most_events)) return;
-  put_in_inbox(rt, m, {batch.ready, batch.count});
+  if (most_events == 0 || !try_ask(batch, m, most_events)) return;
+  put_in_inbox(m, {batch.ready, batch.count});
 }
 
-void Network::put_in_global(Runtime& rt, Batch& batch) {
+void Network::put_in_global(Batch& batch) {
   for (std::size_t i = 0; i < batch.count; ++i) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
-    rt.global.push_urgent(batch.ready[i]);
+    runtime->global.push_urgent(batch.ready[i]);
   }
 }
 
-bool Network::sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns) {
+bool Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   if (!in_use() || !role_.try_take(Role::sleeps)) return false;
   {
-    std::lock_guard hold(rt.idle.lock());
+    std::lock_guard hold(runtime->idle.lock());
     if (!m->listed) {  // it was handed a P
-      role_.leave();
+      role_.give_back();
       return false;
     }
-    rt.idle.move_to_end_locked(m);
+    runtime->idle.move_to_end_locked(m);
     m->sleeps_in_poller = true;
   }
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   Batch batch;
   ask(batch, until_ns, kEventsAtOnce);
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   asked_ns_.store(base::now_ns(), base::relaxed);
-  role_.leave();
+  role_.give_back();
 
   P* p = nullptr;
   {
-    std::lock_guard hold(rt.idle.lock());
+    std::lock_guard hold(runtime->idle.lock());
     if (m->listed) {
       m->sleeps_in_poller = false;
-      if (batch.count != 0 && !rt.world.stopping()) p = rt.idle.pop_p_locked();
+      if (batch.count != 0 && !runtime->world.stopping()) p = runtime->idle.pop_p_locked();
       if (p != nullptr) {
-        rt.idle.remove_locked(m);
-        rt.search.wake_counted();
+        runtime->idle.remove_locked(m);
+        runtime->search.wake_counted();
       }
     }
   }
   if (p == nullptr) {
-    put_in_global(rt, batch);
+    put_in_global(batch);
     if (batch.count != 0) {
-      wake_searcher(rt, nullptr);
-      rt.sysmon.look_soon();  // all Ps may be held, by loops
+      wake_searcher(nullptr);
+      runtime->sysmon.look_soon();  // all Ps may be held, by loops
     }
     return true;
   }
-  begin_with(rt, m, p);
+  begin_with(m, p);
   p->counters.polls.increment();
   p->counters.polled.add(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
-    put_last(rt, m, batch.ready[i]);
+    put_last(m, batch.ready[i]);
   }
   // For one, sysmon sees to the role that this M leaves.
-  if (batch.count > 1 || rt.sysmon.helpers() == 0) wake_searcher(rt, m);
+  if (batch.count > 1 || runtime->sysmon.helpers() == 0) wake_searcher(m);
   return true;
 }
 
-std::int64_t Network::look_after(Runtime& rt, std::int64_t now_ns) {
+std::int64_t Network::look_after(std::int64_t now_ns) {
   if (!in_use() || !role_.is_free()) return kNever;
   std::int64_t due = asked_ns_.load(base::relaxed) + kLongOverdueNs;
   if (now_ns < due) return due;
-  bool nobody_else_asks = rt.search.view().idle == 0 || no_thread_comes(rt);
+  bool nobody_else_asks = runtime->search.view().idle == 0 || no_thread_comes();
   if (nobody_else_asks && role_.try_take(Role::asks)) {
     Batch batch;
     ask(batch, poll::Poller::kAtOnce, kEventsAtOnce);
     asked_ns_.store(now_ns, base::relaxed);
-    role_.leave();
-    put_in_global(rt, batch);
+    role_.give_back();
+    put_in_global(batch);
   }
   // A P that is idle now, or went idle meanwhile: somebody else asks.
-  wake_searcher(rt, nullptr);
+  wake_searcher(nullptr);
   return now_ns + kLongOverdueNs;
 }
 

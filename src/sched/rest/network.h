@@ -4,7 +4,7 @@
 //   every P, each time it looks at what is not its own               without blocking, if nobody asked lately; as many as
 //                                                                    its inbox has room for
 //   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
-//                                                                    watch it keeps ([watch]); at the end of the list of
+//                                                                    watch it keeps ([timer-duty]); at the end of the list of
 //                                                                    sleeping threads, so that others are woken first
 //   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held, or no thread is
 //                                                                    to be had for those that are idle
@@ -25,8 +25,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 class Network {
  public:
   // ---- for whoever owns a descriptor; inside the runtime
@@ -39,7 +37,7 @@ class Network {
   void detach(int fd, poll::Slot* slot);
 
   // A plain thread waits: somebody has to ask.
-  void is_awaited(Runtime& rt);
+  void want_events();
 
   // ---- for the scheduler
 
@@ -47,19 +45,19 @@ class Network {
   bool in_use() const { return attached_.load(base::acquire) != 0; }
 
   // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
-  G* poll(Runtime& rt, M* m);
+  G* poll(M* m);
   // If nobody has asked lately: a few, into m's inbox; or into its ring, while others could run them.
-  void poll_if_overdue(Runtime& rt, M* m);
+  void poll_if_overdue(M* m);
 
   // By an M on the list of sleeping ones, in place of sleeping. False: it is not its turn, or it was handed a P.
   // True: it has slept; afterwards it has a P, or is on the list, or was handed a P: see has_p and listed.
-  [[nodiscard]] bool sleep_in_poller(Runtime& rt, M* m, std::int64_t until_ns);
+  [[nodiscard]] bool sleep_in_poller(M* m, std::int64_t until_ns);
 
   // Whoever sleeps in the poller looks at its wake_up.
   void interrupt() { poller_.interrupt(); }
 
   // By sysmon. Returns when to look again, kNever: no need to.
-  std::int64_t look_after(Runtime& rt, std::int64_t now_ns);
+  std::int64_t look_after(std::int64_t now_ns);
 
   // A goroutine, or a thread, waits for a descriptor, or is on its way from there to a queue.
   bool is_waited_for() const;
@@ -73,9 +71,9 @@ class Network {
   struct Batch;
 
   void ask(Batch& batch, std::int64_t until_ns, std::size_t most_events);
-  [[nodiscard]] bool ask_at_once(Batch& batch, M* m, std::size_t most_events);
+  [[nodiscard]] bool try_ask(Batch& batch, M* m, std::size_t most_events);
   void deliver(poll::Slot& slot, std::uint32_t events, Batch& batch);
-  static void put_in_global(Runtime& rt, Batch& batch);
+  static void put_in_global(Batch& batch);
 
   base::Lock lock_;  // guards the opening of the poller
   bool open_ = false;

@@ -50,7 +50,7 @@ class PollRole {
     Role expected = Role::nobody;
     return is_free() && role_.compare_exchange_strong(expected, role, base::acquire, base::relaxed);
   }
-  void leave() { role_.store(Role::nobody, base::release); }
+  void give_back() { role_.store(Role::nobody, base::release); }
 
   // Hints, but for those who fence.
   bool is_free() const { return role_.load(base::relaxed) == Role::nobody; }

@@ -6,7 +6,7 @@
 //   the queues).
 //
 //   publisher:  put the goroutine in a queue;  light_fence();      read the word
-//               nobody searches and a P is idle?  -> count one searcher and start it       (owes_a_searcher)
+//               nobody searches and a P is idle?  -> count one searcher and start it       (try_book_searcher)
 //   sleeper:    idle + 1, and searching - 1 if it searched;  heavy_fence();  look at every queue once more
 //               something there?  -> take an idle P back and search                        (rest)
 //   finder:     a searcher that found work is one less; it then acts as a publisher        (stop)
@@ -46,10 +46,10 @@ class Search {
 
   // After publishing work. True: one searcher was counted; the caller must start it, or call stop().
   // Again if the word has changed meanwhile: perhaps an M has just taken one of several idle Ps to go on, not to search.
-  [[nodiscard]] bool owes_a_searcher() {
+  [[nodiscard]] bool try_book_searcher() {
     View now;
     do {
-      if (!seems_to_owe_a_searcher(now)) return false;
+      if (!seems_to_need_searcher(now)) return false;
     } while (!try_count_searcher(now));
     return true;
   }
@@ -61,8 +61,8 @@ class Search {
                                          base::relaxed);
   }
 
-  // The first half of it. False: nothing is owed. True: find out by owes_a_searcher().
-  [[nodiscard]] bool seems_to_owe_a_searcher(View& now) const {
+  // The first half of it. False: nothing is owed. True: find out by try_book_searcher().
+  [[nodiscard]] bool seems_to_need_searcher(View& now) const {
     // [search-or-sleep] between the publication and this read; other side: before_second_look()
     base::light_fence();
     now = view();
@@ -77,7 +77,7 @@ class Search {
     return true;
   }
 
-  // A searcher found work: call owes_a_searcher() then. Or it never came to be, as no P was idle: call this
+  // A searcher found work: call try_book_searcher() then. Or it never came to be, as no P was idle: call this
   // under the lock that showed it. Who gives a P up after that looks again after that too, and so finds what
   // a publisher left to this searcher; after the unlock it could have looked already.
   void stop() { word_.fetch_sub(kSearcher, base::seq_cst); }
@@ -90,7 +90,7 @@ class Search {
   }
   void before_second_look() {
     base::heavy_fence();
-  }  // [search-or-sleep] other side: owes_a_searcher()
+  }  // [search-or-sleep] other side: try_book_searcher()
 
   // A P that nobody held goes there.
   void add_idle() { word_.fetch_add(kIdle, base::seq_cst); }

@@ -61,10 +61,10 @@ void Chaos::muddle_now(P* p) {
   p->slice_over = runtime->options.preempt && below(4) == 0;
 }
 
-void Chaos::scatter_now(Runtime& rt, M* m) {
+void Chaos::scatter_now(M* m) {
   // At the end, as what spills: at the front they would overtake the others again and again.
-  while (G* g = m->p->queue.pop()) rt.global.push({&g, 1});
-  wake_searcher(rt, m);
+  while (G* g = m->p->queue.pop()) runtime->global.push({&g, 1});
+  wake_searcher(m);
 }
 
 Chaos::Mood Chaos::mood(std::int64_t now_ns) {
@@ -78,8 +78,8 @@ Chaos::Mood Chaos::mood(std::int64_t now_ns) {
 }
 
 // Here, and not with the rest of sysmon, as it is no part of what sysmon is for.
-void Sysmon::be_chaotic(Runtime& rt) {
-  Chaos& chaos = rt.chaos;
+void Sysmon::be_chaotic() {
+  Chaos& chaos = runtime->chaos;
   switch (chaos.mood(now_ns_)) {
     case Chaos::Mood::usual:
       return;
@@ -89,34 +89,34 @@ void Sysmon::be_chaotic(Runtime& rt) {
       break;
   }
   look_again_in(chaos.below(kHastyGapNs));
-  if (chaos.one_in(4)) wake_searcher(rt, nullptr);
-  if (chaos.one_in(8) && rt.network.in_use()) rt.network.interrupt();
-  if (chaos.one_in(16)) rt.long_calls.note_taken();
-  if (rt.world.stopping()) return;  // Ps are taken from everybody as it is
+  if (chaos.one_in(4)) wake_searcher(nullptr);
+  if (chaos.one_in(8) && runtime->network.in_use()) runtime->network.interrupt();
+  if (chaos.one_in(16)) runtime->long_calls.note_taken();
+  if (runtime->world.stopping()) return;  // Ps are taken from everybody as it is
   for (std::uint32_t rounds = 1 + chaos.below(kMostRounds); rounds != 0; --rounds) {
-    std::span<P* const> ps = rt.ps.in_use();
+    std::span<P* const> ps = runtime->ps.in_use();
     P* p = ps[chaos.below(static_cast<std::uint32_t>(ps.size()))];
-    if (M* m = p->holder.load(base::acquire)) bother(rt, p, m);
+    if (M* m = p->holder.load(base::acquire)) bother(p, m);
   }
 }
 
 // m seems to hold p.
-void Sysmon::bother(Runtime& rt, P* p, M* m) {
-  Chaos& chaos = rt.chaos;
-  bool can_be_stopped = rt.options.preempt && rt.preemption.works();
+void Sysmon::bother(P* p, M* m) {
+  Chaos& chaos = runtime->chaos;
+  bool can_be_stopped = runtime->options.preempt && runtime->preemption.works();
   // Most are inside whenever one looks, and nothing can be taken from them.
   for (int pauses = 0; m->grip.is_inside() && pauses < kMostPausesInside; ++pauses)
     base::cpu_relax();
   switch (chaos.below(8)) {
     case 0:
-      if (can_be_stopped) take(rt, p, m, Because::blocked, Need::others);
+      if (can_be_stopped) take(p, m, Because::blocked, Need::others);
       return;
     case 1:
-      if (can_be_stopped) take(rt, p, m, Because::ran_long, Need::others);
+      if (can_be_stopped) take(p, m, Because::ran_long, Need::others);
       return;
     case 2:  // not one that sleeps: it may be in a system call that a signal ends
       if (can_be_stopped && !base::is_asleep_in_kernel(m->tid.load(base::relaxed)))
-        rt.preemption.stop(m);
+        runtime->preemption.stop(m);
       return;
     default:  // [grip] asks, and thinks better of it: its next entry is a slow one
       if (!m->grip.ask()) return;

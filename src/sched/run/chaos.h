@@ -21,7 +21,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
 struct M;
 struct P;
 
@@ -46,9 +45,9 @@ class Chaos {
   }
 
   // The same, in a goroutine's call or in the loop: sometimes all that is in the P's queue spills.
-  void scatter(Runtime& rt, M* m) {
+  void scatter(M* m) {
     if (one_in(8)) [[unlikely]]
-      scatter_now(rt, m);
+      scatter_now(m);
   }
 
   // A thread that has no P yet.
@@ -69,7 +68,7 @@ class Chaos {
 
   [[gnu::noinline]] void disturb_now();
   [[gnu::noinline]] void muddle_now(P* p);
-  [[gnu::noinline]] static void scatter_now(Runtime& rt, M* m);
+  [[gnu::noinline]] static void scatter_now(M* m);
 
   const std::uint64_t seed_;
   base::Atomic<std::uint64_t>

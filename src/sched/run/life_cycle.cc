@@ -90,9 +90,9 @@ void main_body(void* room, detail::TaskOrder order) {
   if (current_m() == nullptr) [[unlikely]]
     returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
-  while (!runtime->world.try_begin_end()) yield();
+  while (!runtime->world.try_lock_for_end()) yield();
   Entry entry;  // it must not be stopped with the lock of all who rest
-  runtime->world.end(*runtime);
+  runtime->world.shut_down();
 }
 
 // A plain thread that waits for a goroutine which will never end must not wait for ever.
@@ -103,9 +103,9 @@ void release_thread_that_joins(G* g) {
 }
 
 // Every M has left. Closures that never ran are destroyed, as their memory may be on the heap.
-void drop_goroutines(Runtime& rt) {
+void drop_goroutines() {
   std::vector<stack::Stack*> own_stacks;
-  rt.records.for_each([&](G* g) {
+  runtime->records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     if (state == GState::free) return;
     if (g->joinable && !g->join.is_done()) release_thread_that_joins(g);
@@ -120,8 +120,8 @@ void drop_goroutines(Runtime& rt) {
   for (stack::Stack* stack : own_stacks) stack::unmap_single(stack);
 }
 
-G* make_main(Runtime& rt, Main main) {
-  G* g = new_goroutine_outside(rt);
+G* make_main(Main main) {
+  G* g = new_goroutine_outside();
   new (g->room) Main(main);
   return g;
 }
@@ -133,9 +133,9 @@ int signal_of(const Options& options) {
 // Between its construction and destruction the runtime can be found, and stack overflows are reported.
 struct Installed {
   explicit Installed(Runtime& rt) {
+    runtime = &rt;
     install_overflow_handler();
     if (rt.options.preempt) rt.preemption.install(signal_of(rt.options));
-    runtime = &rt;
   }
   ~Installed() {
     runtime->preemption.remove();
@@ -144,37 +144,37 @@ struct Installed {
   }
 };
 
-void run_with(Runtime& rt, Main main) {
-  G* main_goroutine = make_main(rt, main);
-  M* m = rt.threads.adopt_caller();  // the last that may throw
-  rt.threads.start_maker();
-  rt.sysmon.start(rt);
-  P* first = rt.ps.in_use()[0];
+void run_with(Main main) {
+  G* main_goroutine = make_main(main);
+  M* m = runtime->threads.adopt_caller();  // the last that may throw
+  runtime->threads.start_maker();
+  runtime->sysmon.start();
+  P* first = runtime->ps.in_use()[0];
   first->state.store(PState::running, base::relaxed);
-  begin_with(rt, m, first);
+  begin_with(m, first);
   {
-    std::lock_guard hold(rt.idle.lock());
-    std::span<P* const> others = rt.ps.in_use().subspan(1);
+    std::lock_guard hold(runtime->idle.lock());
+    std::span<P* const> others = runtime->ps.in_use().subspan(1);
     for (auto p = others.rbegin(); p != others.rend(); ++p) {
-      rt.idle.push_locked(*p);
-      rt.search.add_idle();
+      runtime->idle.push_locked(*p);
+      runtime->search.add_idle();
     }
   }
   open_to_outsiders();  // before main runs, and it may run elsewhere
   G* homeless;
-  if (!start_goroutine(rt, m, main_goroutine, main_body, homeless))
-    finish_start(rt, m, main_goroutine, homeless);
+  if (!start_goroutine(m, main_goroutine, main_body, homeless))
+    finish_start(m, main_goroutine, homeless);
   run_loop(m);
   close_to_outsiders();
-  rt.threads.stop_maker();
-  rt.threads.join_all();
-  rt.sysmon.stop();
+  runtime->threads.stop_maker();
+  runtime->threads.join_all();
+  runtime->sysmon.stop();
   // What timers and goroutines leave behind is destroyed by user code, on a thread like any other, whose waits must not be for
   // goroutines that will never go on.
   end_m(m);
-  note_run_end(rt.generation);
-  drop_timers(rt);
-  rt.network.release_threads();
+  note_run_end(runtime->generation);
+  drop_timers();
+  runtime->network.release_threads();
 }
 
 }  // namespace
@@ -198,14 +198,14 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   base::prepare_fences();
   stack::choose_guards();
   Runtime rt(checked(options));
-  reserve_procs(rt, rt.procs_source.initial());
+  Installed installed(rt);
+  reserve_procs(rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
   if (options.pin) rt.pins.prepare();
-  Installed installed(rt);
-  run_with(rt, Main{body, argument});
-  drop_goroutines(rt);
-  note_run_end(rt.generation);  // again: for threads that have come to wait meanwhile
-  for (P* p : rt.ps.all()) p->stacks.give_all(rt.stacks);
+  run_with(Main{body, argument});
+  drop_goroutines();
+  note_run_end(runtime->generation);  // again: for threads that have come to wait meanwhile
+  for (P* p : runtime->ps.all()) p->stacks.give_all(runtime->stacks);
 }
 
 }  // namespace magpie::detail
@@ -216,12 +216,12 @@ using namespace sched;
 
 namespace {
 
-// f(runtime), from a goroutine or a plain thread; `otherwise` when no runtime runs.
+// What f() says, from a goroutine or a plain thread; `otherwise` when no runtime runs.
 template <class F, class R>
 R with_runtime(F f, R otherwise) {
-  if (current_m() != nullptr) return f(*runtime);
-  Outsider leave;
-  return leave ? f(*runtime) : otherwise;
+  if (current_m() != nullptr) return f();
+  Visit visit;
+  return visit ? f() : otherwise;
 }
 
 }  // namespace
@@ -232,27 +232,27 @@ std::uint64_t goroutine_id() {
 }
 
 int num_threads() {
-  return with_runtime([](Runtime& rt) { return rt.threads.count(); }, 0);
+  return with_runtime([]() { return runtime->threads.count(); }, 0);
 }
 
 int set_max_threads(int n) {
   if (n < 1)
     throw std::invalid_argument("magpie: set_max_threads(" + std::to_string(n) +
                                 "): at least 1 is needed");
-  int before = with_runtime([n](Runtime& rt) { return rt.threads.set_limit(n); }, 0);
+  int before = with_runtime([n]() { return runtime->threads.set_limit(n); }, 0);
   if (before == 0) throw std::logic_error("magpie: set_max_threads(): no runtime runs");
   return before;
 }
 
 std::size_t num_goroutines() {
   return with_runtime(
-      [](Runtime& rt) {
+      []() {
         std::uint64_t ended = 0;
         std::uint64_t started = 0;
         // Ended first: a goroutine that ends while we count must have been started before.
-        for (P* p : rt.ps.all()) ended += p->counters.ended.read();
-        for (P* p : rt.ps.all()) started += p->counters.started.read();
-        started += rt.started_outside.load(base::relaxed);
+        for (P* p : runtime->ps.all()) ended += p->counters.goroutines_ended.read();
+        for (P* p : runtime->ps.all()) started += p->counters.goroutines_started.read();
+        started += runtime->started_outside.load(base::relaxed);
         return static_cast<std::size_t>(started - ended);
       },
       std::size_t{0});

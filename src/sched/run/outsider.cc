@@ -18,12 +18,12 @@ thread_local bool is_unnoted = false;  // of plain threads only, which stay what
 
 void visit_unnoted() { is_unnoted = true; }
 
-bool enter_runtime() { return is_unnoted ? gate.enter_unnoted() : gate.enter(); }
-void leave_runtime() { gate.leave(); }
+bool begin_visit() { return is_unnoted ? gate.enter_unnoted() : gate.enter(); }
+void end_visit() { gate.exit(); }
 
-Outsider::Outsider() : alive_(enter_runtime()) {}
-Outsider::~Outsider() {
-  if (alive_) leave_runtime();
+Visit::Visit() : alive_(begin_visit()) {}
+Visit::~Visit() {
+  if (alive_) end_visit();
 }
 
 bool outsiders_came() { return gate.anybody_came(); }

@@ -7,7 +7,7 @@
 // No loss   Each side writes, then reads what the other wrote, so either the outsider finds it closed or run()
 //           finds the outsider.
 // Orders    [outsider] seq_cst on those four: with less both could read old values and the outsider would use
-//           what is being torn down. leave releases, is_empty acquires: what it did is over before.
+//           what is being torn down. exit releases, is_empty acquires: what it did is over before.
 // Proof     tests/model/outsider_model.cc
 #pragma once
 
@@ -19,7 +19,7 @@ namespace magpie::sched {
 
 class OutsiderGate {
  public:
-  // False: closed; nothing to leave.
+  // False: closed; nothing to exit.
   [[nodiscard]] bool enter() {
     if (!enter_unnoted()) return false;
     came_.store(true, base::relaxed);  // not before the look: open() would forget us
@@ -29,12 +29,12 @@ class OutsiderGate {
   [[nodiscard]] bool enter_unnoted() {
     inside_.fetch_add(1, base::seq_cst);
     if (!open_.load(base::seq_cst)) {
-      leave();
+      exit();
       return false;
     }
     return true;
   }
-  void leave() { inside_.fetch_sub(1, base::release); }
+  void exit() { inside_.fetch_sub(1, base::release); }
 
   // Since it was opened. Relaxed: whoever asks has no way to tell before from after.
   bool anybody_came() const { return came_.load(base::relaxed); }

@@ -44,18 +44,18 @@ int procs_from_environment() {
 }
 
 // The world is stopped; n Ps exist. `self` holds a P.
-void change_procs(Runtime& rt, M* self, std::uint32_t n) {
-  for (P* p : rt.ps.in_use().subspan(std::min<std::size_t>(n, rt.ps.count()))) {
-    move_queue_to_global(rt, p);
-    p->records.give_all(rt.records);
-    p->stacks.give_all(rt.stacks);
-    p->timers.move_all_to(rt.ps.in_use()[0]->timers);
+void change_procs(M* self, std::uint32_t n) {
+  for (P* p : runtime->ps.in_use().subspan(std::min<std::size_t>(n, runtime->ps.count()))) {
+    move_queue_to_global(p);
+    p->records.give_all(runtime->records);
+    p->stacks.give_all(runtime->stacks);
+    p->timers.move_all_to(runtime->ps.in_use()[0]->timers);
     p->state.store(PState::unused, base::relaxed);
   }
-  rt.ps.set_in_use(n);
+  runtime->ps.set_in_use(n);
   if (self != nullptr && self->p->state.load(base::relaxed) == PState::unused) {
     P* old = self->p;
-    self->p = rt.ps.in_use()[0];
+    self->p = runtime->ps.in_use()[0];
     self->p->state.store(PState::running, base::relaxed);
     std::int64_t now = base::now_ns();
     old->end_hold(now);
@@ -81,7 +81,7 @@ ProcsSource::ProcsSource(int wanted)
   next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
 }
 
-void reserve_procs(Runtime& rt, int n) {
+void reserve_procs(int n) {
   auto memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                 static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (static_cast<std::uint64_t>(n) > memory / 4 / sizeof(P)) {
@@ -89,32 +89,32 @@ void reserve_procs(Runtime& rt, int n) {
                                 std::to_string(static_cast<std::uint64_t>(n) * sizeof(P) >> 20) +
                                 " MiB, more than a quarter of this machine's memory; use fewer");
   }
-  rt.ps.grow_to(static_cast<std::size_t>(n));
+  runtime->ps.grow_to(static_cast<std::size_t>(n));
 }
 
-bool procs_refresh_is_due(Runtime& rt) {
-  ProcsSource& source = rt.procs_source;
+bool procs_refresh_is_due() {
+  ProcsSource& source = runtime->procs_source;
   return source.follows_.load(base::relaxed) &&
          base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
 }
 
-void refresh_procs(Runtime& rt) {
-  ProcsSource& source = rt.procs_source;
-  if (!rt.world.try_begin()) return;
+void refresh_procs() {
+  ProcsSource& source = runtime->procs_source;
+  if (!runtime->world.try_lock()) return;
   source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
   int cpus = cpus::affinity_cpus();  // of the calling thread, which is never pinned
   auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus, source.quotas_->read()));
-  if (source.follows_.load(base::relaxed) && n != rt.ps.count()) {
+  if (source.follows_.load(base::relaxed) && n != runtime->ps.count()) {
     try {
-      reserve_procs(rt, static_cast<int>(n));
-      rt.world.stop(rt, nullptr);
-      change_procs(rt, nullptr, n);
-      rt.world.start(rt, nullptr);
+      reserve_procs(static_cast<int>(n));
+      runtime->world.stop(nullptr);
+      change_procs(nullptr, n);
+      runtime->world.start(nullptr);
     } catch (const std::bad_alloc&) {
       // As many as before, then; the next look tries again.
     }
   }
-  rt.world.end_begun();
+  runtime->world.unlock();
 }
 
 }  // namespace magpie::sched
@@ -125,38 +125,38 @@ using namespace sched;
 
 int procs() {
   if (current_m() != nullptr) return static_cast<int>(runtime->ps.count());
-  Outsider leave;
-  return leave ? static_cast<int>(runtime->ps.count()) : 0;
+  Visit visit;
+  return visit ? static_cast<int>(runtime->ps.count()) : 0;
 }
 
 int set_procs(int n) {
   if (n < 1)
     throw std::invalid_argument("magpie: set_procs(" + std::to_string(n) +
                                 "): at least 1 is needed");
-  std::optional<Outsider> leave;
+  std::optional<Visit> visit;
   if (current_m() == nullptr) {
-    leave.emplace();
-    if (!*leave) throw std::logic_error("magpie: set_procs(): no runtime runs");
+    visit.emplace();
+    if (!*visit) throw std::logic_error("magpie: set_procs(): no runtime runs");
   }
-  Runtime& rt = *runtime;
-  while (!rt.world.try_begin()) {
-    if (rt.world.ending() && leave) throw std::logic_error("magpie: set_procs(): the runtime ends");
+  while (!runtime->world.try_lock()) {
+    if (runtime->world.ending() && visit)
+      throw std::logic_error("magpie: set_procs(): the runtime ends");
     yield();  // so that whoever has the right can stop us
   }
-  rt.procs_source.fix();
+  runtime->procs_source.fix();
   try {
-    reserve_procs(rt, n);  // nothing is allocated while the world is stopped
+    reserve_procs(n);  // nothing is allocated while the world is stopped
   } catch (...) {
-    rt.world.end_begun();
+    runtime->world.unlock();
     throw;
   }
   Entry entry;
   M* m = entry.m();
-  std::uint32_t before = rt.ps.count();
-  rt.world.stop(rt, m);
-  change_procs(rt, m, static_cast<std::uint32_t>(n));
-  rt.world.start(rt, m);
-  rt.world.end_begun();
+  std::uint32_t before = runtime->ps.count();
+  runtime->world.stop(m);
+  change_procs(m, static_cast<std::uint32_t>(n));
+  runtime->world.start(m);
+  runtime->world.unlock();
   return static_cast<int>(before);
 }
 

@@ -15,7 +15,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
 struct M;
 
 class ProcsSource {
@@ -30,8 +29,8 @@ class ProcsSource {
   void fix() { follows_.store(false, base::relaxed); }
 
  private:
-  friend void refresh_procs(Runtime& rt);
-  friend bool procs_refresh_is_due(Runtime& rt);
+  friend void refresh_procs();
+  friend bool procs_refresh_is_due();
 
   int cpus_;
   int initial_;
@@ -45,12 +44,12 @@ class ProcsSource {
 void set_file_root(std::string root);
 
 // Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory allows.
-void reserve_procs(Runtime& rt, int n);
+void reserve_procs(int n);
 
 // Is it time to look the quotas up again, and do they still decide?
-bool procs_refresh_is_due(Runtime& rt);
+bool procs_refresh_is_due();
 
 // Does so. Not inside the runtime: it reads files, allocates, and waits for the world to stop.
-void refresh_procs(Runtime& rt);
+void refresh_procs();
 
 }  // namespace magpie::sched

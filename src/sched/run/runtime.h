@@ -13,7 +13,7 @@
 #include "sched/rest/idle.h"
 #include "sched/rest/network.h"
 #include "sched/rest/search.h"
-#include "sched/rest/watch.h"
+#include "sched/rest/timer_duty.h"
 #include "sched/run/chaos.h"
 #include "sched/run/procs.h"
 #include "sched/run/schedtrace.h"
@@ -48,8 +48,8 @@ struct Runtime {
 
   PTable ps;
 
-  Search search;  // [search-or-sleep]
-  Watch watch;    // [watch]
+  Search search;         // [search-or-sleep]
+  TimerDuty timer_duty;  // [timer-duty]
   AbandonedTimers abandoned_timers;
   Idle idle;
   GlobalQueue global;
@@ -81,21 +81,21 @@ struct Runtime {
 };
 
 // The runtime that runs. Set before its first M starts and cleared after its last ended.
-// Goroutines may use it freely; other threads only through an Outsider.
+// Goroutines may use it freely; other threads only through a Visit.
 // Hidden, as it is read at every turn: position-independent code then needs no table look-up.
 extern Runtime* runtime __attribute__((visibility("hidden")));
 
 // A plain thread's leave to use the runtime: run() does not tear it down meanwhile. Hold it briefly.
-// enter_runtime is false when no runtime runs; else leave_runtime must follow.
-[[nodiscard]] bool enter_runtime();
-void leave_runtime();
+// begin_visit is false when no runtime runs; else end_visit must follow.
+[[nodiscard]] bool begin_visit();
+void end_visit();
 
-class Outsider {
+class Visit {
  public:
-  Outsider();
-  ~Outsider();
-  Outsider(const Outsider&) = delete;
-  Outsider& operator=(const Outsider&) = delete;
+  Visit();
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
   explicit operator bool() const { return alive_; }  // false: no runtime runs
 
  private:

@@ -93,10 +93,10 @@ int status_of(GState state) {
   return 6;
 }
 
-std::uint64_t number_of(Runtime& rt, const M* wanted) {
+std::uint64_t number_of(const M* wanted) {
   std::uint64_t newer = 0;
   std::uint64_t number = 0;
-  rt.threads.for_each([&](M* m) {
+  runtime->threads.for_each([&](M* m) {
     if (m == wanted) number = newer;
     ++newer;
   });
@@ -104,61 +104,62 @@ std::uint64_t number_of(Runtime& rt, const M* wanted) {
 }
 
 // Threads that wait for a P with their goroutine.
-int locked_and_idle(Runtime& rt) {
+int locked_and_idle() {
   int count = 0;
-  std::lock_guard hold(rt.idle.lock());
-  rt.threads.for_each([&](M* m) { count += m->in_place.waits_locked() ? 1 : 0; });
+  std::lock_guard hold(runtime->idle.lock());
+  runtime->threads.for_each([&](M* m) { count += m->in_place.waits_locked() ? 1 : 0; });
   return count;
 }
 
-void print_counters(Runtime& rt, Writer& out) {
+void print_counters(Writer& out) {
   PCounters sums;
   auto add = [](base::Counter& sum, const base::Counter& one) { sum.add(one.read()); };
-  for (P* p : rt.ps.all()) {
+  for (P* p : runtime->ps.all()) {
     add(sums.steals_succeeded, p->counters.steals_succeeded);
     add(sums.steals_tried, p->counters.steals_tried);
-    add(sums.stolen, p->counters.stolen);
+    add(sums.goroutines_stolen, p->counters.goroutines_stolen);
     add(sums.runnext_stolen, p->counters.runnext_stolen);
     add(sums.overflows, p->counters.overflows);
     add(sums.global_batches, p->counters.global_batches);
     add(sums.parks, p->counters.parks);
     add(sums.wakes, p->counters.wakes);
-    add(sums.spins, p->counters.spins);
+    add(sums.searches, p->counters.searches);
     add(sums.timers_fired, p->counters.timers_fired);
     add(sums.polls, p->counters.polls);
     add(sums.polled, p->counters.polled);
-    add(sums.handed_off, p->counters.handed_off);
-    add(sums.preempted, p->counters.preempted);
+    add(sums.handoffs, p->counters.handoffs);
+    add(sums.preemptions, p->counters.preemptions);
   }
   out.add(" steal=%llu/%llu/%llu runnextsteal=%llu overflow=%llu globalbatch=%llu",
           Number{sums.steals_succeeded.read()}, Number{sums.steals_tried.read()},
-          Number{sums.stolen.read()}, Number{sums.runnext_stolen.read()},
+          Number{sums.goroutines_stolen.read()}, Number{sums.runnext_stolen.read()},
           Number{sums.overflows.read()}, Number{sums.global_batches.read()});
   out.add(
-      " park=%llu wake=%llu spin=%llu timer=%llu poll=%llu/%llu handoff=%llu preempt=%llu away=%d "
+      " park=%llu wake=%llu search=%llu timer=%llu poll=%llu/%llu handoff=%llu preempt=%llu "
+      "without_p=%d "
       "valve=%llu",
-      Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.spins.read()},
+      Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.searches.read()},
       Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
-      Number{sums.handed_off.read()}, Number{sums.preempted.read()}, rt.away.load(base::relaxed),
-      Number{rt.sysmon.valve().openings()});
+      Number{sums.handoffs.read()}, Number{sums.preemptions.read()},
+      runtime->away.load(base::relaxed), Number{runtime->sysmon.valve().openings()});
 }
 
-void print_p(Runtime& rt, const P& p, Writer& out) {
+void print_p(const P& p, Writer& out) {
   M* holder = p.holder.load(base::acquire);
   out.add(
       "  P%d: status=%d schedtick=%llu syscalltick=%llu m=%s runqsize=%zu gfreecnt=%zu "
       "timerslen=%zu",
       p.index, status_of(p.state.load(base::relaxed)), Number{p.counters.ticks.read()},
-      Number{p.counters.handed_off.read()},
-      OrNil(holder != nullptr, holder != nullptr ? number_of(rt, holder) : 0).text, p.queue.size(),
+      Number{p.counters.handoffs.read()},
+      OrNil(holder != nullptr, holder != nullptr ? number_of(holder) : 0).text, p.queue.size(),
       p.records.count(), p.timers.size());
   out.add(" runnext=%s steal=%llu preempt=%llu\n", yes_no(p.queue.next.peek() != nullptr),
-          Number{p.counters.steals_succeeded.read()}, Number{p.counters.preempted.read()});
+          Number{p.counters.steals_succeeded.read()}, Number{p.counters.preemptions.read()});
 }
 
-void print_m(Runtime& rt, M* m, Writer& out) {
+void print_m(M* m, Writer& out) {
   const P* held = nullptr;
-  for (P* p : rt.ps.in_use()) {
+  for (P* p : runtime->ps.in_use()) {
     if (p->holder.load(base::relaxed) == m) held = p;
   }
   bool in_call = m->is_in_blocking_call();
@@ -166,27 +167,27 @@ void print_m(Runtime& rt, M* m, Writer& out) {
   out.add(
       "  M%llu: p=%s curg=%s mallocing=0 throwing=0 preemptoff= locks=0 dying=0 spinning=%s "
       "blocked=%s",
-      Number{number_of(rt, m)},
+      Number{number_of(m)},
       OrNil(held != nullptr, held != nullptr ? static_cast<std::uint64_t>(held->index) : 0).text,
       OrNil(running != nullptr, running != nullptr ? running->id : 0).text, yes_no(m->searching),
       yes_no(held == nullptr && !m->grip.is_taken()));
   bool locked = running != nullptr && running->bound;
-  out.add(" lockedg=%s away=%s blocking=%s tid=%d\n", OrNil(locked, locked ? running->id : 0).text,
-          yes_no(m->grip.is_taken()), yes_no(in_call),
+  out.add(" lockedg=%s without_p=%s blocking=%s tid=%d\n",
+          OrNil(locked, locked ? running->id : 0).text, yes_no(m->grip.is_taken()), yes_no(in_call),
           static_cast<int>(m->tid.load(base::relaxed)));
 }
 
-void print_g(Runtime& rt, const G& g, Writer& out) {
+void print_g(const G& g, Writer& out) {
   GState state = g.state.load(base::relaxed);
   if (state == GState::free) return;
   const char* reason = state == GState::waiting ? text(g.wait_reason.load(base::relaxed)) : "";
   M* its = nullptr;
   if (state == GState::running) {
-    rt.threads.for_each([&](M* m) {
+    runtime->threads.for_each([&](M* m) {
       if (m->current == &g) its = m;
     });
   }
-  OrNil m(its != nullptr, its != nullptr ? number_of(rt, its) : 0);
+  OrNil m(its != nullptr, its != nullptr ? number_of(its) : 0);
   out.add("  G%llu: status=%d(%s) m=%s lockedm=%s\n", Number{g.id}, status_of(state), reason,
           m.text, g.bound ? m.text : "nil");
 }
@@ -209,66 +210,65 @@ void print_where_m_waits(const M* m, Writer& out) {
 extern "C" void magpie_print_state() {
   Writer out;
   if (runtime == nullptr) return out.add("magpie: no runtime runs\n");
-  Runtime& rt = *runtime;
-  Search::View view = rt.search.view();
+  Search::View view = runtime->search.view();
   out.add(
       "magpie: procs=%u idle=%u searching=%u world=%s waits_for=%u threads=%d asleep=%d "
-      "wanted=%s preempted=%d runqueue=%zu urgent=%zu held=%zu",
-      rt.ps.count(), view.idle, view.searching,
-      rt.world.ending()     ? "ends"
-      : rt.world.stopping() ? "stops"
-                            : "goes on",
-      rt.world.still_held(), rt.threads.count(), rt.idle.sleeping_threads(),
-      yes_no(rt.threads.has_wanted()), rt.preempted.load(base::relaxed), rt.global.size(),
-      rt.global.urgent(), rt.global.held());
-  print_counters(rt, out);
+      "wanted=%s preempted=%d runqueue=%zu urgent=%zu stopped=%zu",
+      runtime->ps.count(), view.idle, view.searching,
+      runtime->world.ending()     ? "ends"
+      : runtime->world.stopping() ? "stops"
+                                  : "goes on",
+      runtime->world.still_held(), runtime->threads.count(), runtime->idle.idle_threads(),
+      yes_no(runtime->threads.has_wanted()), runtime->preempted.load(base::relaxed),
+      runtime->global.size(), runtime->global.urgent(), runtime->global.stopped());
+  print_counters(out);
   out.add("\n");
-  for (P* p : rt.ps.in_use()) print_p(rt, *p, out);
-  rt.threads.for_each([&](M* m) {
-    print_m(rt, m, out);
+  for (P* p : runtime->ps.in_use()) print_p(*p, out);
+  runtime->threads.for_each([&](M* m) {
+    print_m(m, out);
     print_where_m_waits(m, out);
   });
   out.flush();  // what follows needs a lock that may be held
   constexpr int kMost = 1'000;
   int printed = 0;
-  rt.records.for_each([&](G* g) {
-    if (g->state.load(base::relaxed) != GState::free && ++printed <= kMost) print_g(rt, *g, out);
+  runtime->records.for_each([&](G* g) {
+    if (g->state.load(base::relaxed) != GState::free && ++printed <= kMost) print_g(*g, out);
   });
   if (printed > kMost) out.add("  and %d more\n", printed - kMost);
 }
 
-void Schedtrace::print_if_due(Runtime& rt, std::int64_t now_ns) {
+void Schedtrace::print_if_due(std::int64_t now_ns) {
   if (every_ns_ == 0 || now_ns < next_ns_) return;
   if (started_ns_ == 0) started_ns_ = now_ns;
   next_ns_ = now_ns + every_ns_;
-  print(rt, now_ns - started_ns_);
+  print(now_ns - started_ns_);
 }
 
-void Schedtrace::print(Runtime& rt, std::int64_t since_start_ns) const {
+void Schedtrace::print(std::int64_t since_start_ns) const {
   Writer out;
-  Search::View view = rt.search.view();
+  Search::View view = runtime->search.view();
   out.add(
       "SCHED %lldms: gomaxprocs=%u idleprocs=%u threads=%d spinningthreads=%u needspinning=0 "
       "idlethreads=%d runqueue=%zu",
-      static_cast<long long>(since_start_ns / 1'000'000), rt.ps.count(), view.idle,
-      rt.threads.count() + rt.threads.helpers() + rt.sysmon.helpers(), view.searching,
-      rt.idle.sleeping_threads(), rt.global.size());
+      static_cast<long long>(since_start_ns / 1'000'000), runtime->ps.count(), view.idle,
+      runtime->threads.count() + runtime->threads.helpers() + runtime->sysmon.helpers(),
+      view.searching, runtime->idle.idle_threads(), runtime->global.size());
   if (detail_) {
     out.add(" gcwaiting=%s nmidlelocked=%d stopwait=%u sysmonwait=false",
-            yes_no(rt.world.stopping()), locked_and_idle(rt), rt.world.still_held());
-    print_counters(rt, out);
+            yes_no(runtime->world.stopping()), locked_and_idle(), runtime->world.still_held());
+    print_counters(out);
     out.add("\n");
-    for (P* p : rt.ps.in_use()) print_p(rt, *p, out);
-    rt.threads.for_each([&](M* m) { print_m(rt, m, out); });
-    rt.records.for_each([&](G* g) { print_g(rt, *g, out); });
+    for (P* p : runtime->ps.in_use()) print_p(*p, out);
+    runtime->threads.for_each([&](M* m) { print_m(m, out); });
+    runtime->records.for_each([&](G* g) { print_g(*g, out); });
     return;
   }
   out.add(" [");
-  for (P* p : rt.ps.in_use()) out.add(" %zu", p->queue.size());
+  for (P* p : runtime->ps.in_use()) out.add(" %zu", p->queue.size());
   out.add(" ] schedticks=[");
-  for (P* p : rt.ps.in_use()) out.add(" %llu", Number{p->counters.ticks.read()});
+  for (P* p : runtime->ps.in_use()) out.add(" %llu", Number{p->counters.ticks.read()});
   out.add(" ]");
-  print_counters(rt, out);
+  print_counters(out);
   out.add("\n");
 }
 

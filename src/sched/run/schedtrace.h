@@ -8,8 +8,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // Sysmon only. Allocates nothing; the numbers of one line are not all of the same instant.
 class Schedtrace {
  public:
@@ -17,10 +15,10 @@ class Schedtrace {
       : every_ns_(options.schedtrace_ns), detail_(options.scheddetail) {}
 
   bool is_on() const { return every_ns_ != 0; }
-  void print_if_due(Runtime& rt, std::int64_t now_ns);
+  void print_if_due(std::int64_t now_ns);
 
  private:
-  void print(Runtime& rt, std::int64_t since_start_ns) const;
+  void print(std::int64_t since_start_ns) const;
 
   const std::int64_t every_ns_;
   const bool detail_;

@@ -9,61 +9,61 @@
 
 namespace magpie::sched {
 
-void World::stop(Runtime& rt, M* self) {
-  std::unique_lock hold(rt.idle.lock());
+void World::stop(M* self) {
+  std::unique_lock hold(runtime->idle.lock());
   phase_.begin_stop_locked();
-  std::uint32_t held = rt.ps.count();
-  while (P* p = rt.idle.pop_p_locked()) {
-    rt.search.wake_counted();
+  std::uint32_t held = runtime->ps.count();
+  while (P* p = runtime->idle.pop_p_locked()) {
+    runtime->search.wake_counted();
     p->state.store(PState::stopped, base::relaxed);
     --held;
   }
   bool must_wait = phase_.must_wait_locked(held - (self != nullptr ? 1 : 0));
   hold.unlock();
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   if (!must_wait) return;
-  rt.sysmon.hurry();  // it takes the Ps of those who do not come
+  runtime->sysmon.hurry();  // it takes the Ps of those who do not come
   phase_.wait_until_stopped();
 }
 
-void World::take_back_locked(Runtime& rt, P* p) {
+void World::take_back_locked(P* p) {
   // Before the stopper is told, which writes it too.
   if (phase_.stopping()) p->state.store(PState::stopped, base::relaxed);
-  if (!phase_.leave_to_stopper_locked()) {
-    rt.idle.push_locked(p);
-    rt.search.add_idle();
+  if (!phase_.give_to_stopper_locked()) {
+    runtime->idle.push_locked(p);
+    runtime->search.add_idle();
   }
 }
 
-bool World::leave(Runtime& rt, M* m) {
+bool World::give_up_p(M* m) {
   P* p = m->p;
   if (m->searching) {
     m->searching = false;
-    rt.search.stop();
+    runtime->search.stop();
   }
   {
-    std::lock_guard hold(rt.idle.lock());
+    std::lock_guard hold(runtime->idle.lock());
     if (ending()) return false;
     if (!stopping()) return true;
     m->p = nullptr;
     p->end_hold(base::now_ns());
-    take_back_locked(rt, p);
-    rt.idle.push_locked(m);
+    take_back_locked(p);
+    runtime->idle.push_locked(m);
   }
-  return sleep_until_handed_a_p(rt, m);
+  return sleep_until_handed_a_p(m);
 }
 
-void World::start(Runtime& rt, M* self) {
+void World::start(M* self) {
   P* with_work = nullptr;
   {
-    std::lock_guard hold(rt.idle.lock());
+    std::lock_guard hold(runtime->idle.lock());
     phase_.start_locked();
-    std::span<P* const> ps = rt.ps.in_use();
+    std::span<P* const> ps = runtime->ps.in_use();
     for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
       if (self != nullptr && *p == self->p) continue;
       if ((*p)->is_empty()) {
-        rt.idle.push_locked(*p);
-        rt.search.add_idle();
+        runtime->idle.push_locked(*p);
+        runtime->search.add_idle();
       } else {
         (*p)->state.store(PState::running, base::relaxed);
         (*p)->next_idle = with_work;
@@ -74,25 +74,25 @@ void World::start(Runtime& rt, M* self) {
   while (with_work != nullptr) {
     P* p = with_work;
     with_work = p->next_idle;
-    start_thread_for(rt, p, Searching::no);
+    start_thread_for(p, Searching::no);
   }
-  rt.chaos.disturb();
+  runtime->chaos.disturb();
   // The global queue may hold what was moved there; one searcher starts the chain.
-  wake_searcher(rt, self);
-  rt.sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that it relied on may be gone
+  wake_searcher(self);
+  runtime->sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that it relied on may be gone
 }
 
-void World::end(Runtime& rt) {
-  std::lock_guard hold(rt.idle.lock());
+void World::shut_down() {
+  std::lock_guard hold(runtime->idle.lock());
   phase_.end_locked();
-  while (M* m = rt.idle.pop_m_locked()) {
+  while (M* m = runtime->idle.pop_m_locked()) {
     m->handed = nullptr;
-    wake(rt, m);
+    wake(m);
   }
-  rt.threads.for_each([](M* m) {
+  runtime->threads.for_each([](M* m) {
     if (m->in_place.send_home_locked(m->handed)) m->wake_up.set();  // [in-place]
   });
-  rt.sysmon.hurry();  // it says so if somebody does not come
+  runtime->sysmon.hurry();  // it says so if somebody does not come
 }
 
 }  // namespace magpie::sched

@@ -9,7 +9,7 @@
 //      +--end--> ending: every M leaves at its next look
 //
 // Waits for    goroutines that run: each until its next call into the runtime.
-// One at a time: try_begin() is the right to stop the world; a goroutine that does not get it yields and tries
+// One at a time: try_lock() is the right to stop the world; a goroutine that does not get it yields and tries
 //              again, so that it can itself be stopped.
 // How all agree on this, and where that is proven: world_phase.h, [world].
 #pragma once
@@ -20,40 +20,39 @@
 
 namespace magpie::sched {
 
-struct Runtime;
 struct M;
 struct P;
 
 class World {
  public:
-  // True: this M must call leave() (or yield) soon. A late answer only delays; what the world's stopper
+  // True: this M must call give_up_p() (or yield) soon. A late answer only delays; what the world's stopper
   // changed is seen through the wake-up that ends the stop.
   bool stopping() const { return phase_.stopping(); }
   bool ending() const { return phase_.ending(); }
 
   // The right to stop the world, and to end it.
-  bool try_begin() { return phase_.try_begin(); }
-  bool try_begin_end() { return phase_.try_begin_end(); }
-  void end_begun() { phase_.end_begun(); }
+  bool try_lock() { return phase_.try_lock(); }
+  bool try_lock_for_end() { return phase_.try_lock_for_end(); }
+  void unlock() { phase_.unlock(); }
 
   // Returns when no other M holds a P. `self` is the caller's M and keeps its P; null: a plain thread.
-  // Only after try_begin().
-  void stop(Runtime& rt, M* self);
+  // Only after try_lock().
+  void stop(M* self);
 
-  // All go on, on the first rt.procs Ps. `self` must hold one of those.
-  void start(Runtime& rt, M* self);
+  // All go on, on the first runtime->procs Ps. `self` must hold one of those.
+  void start(M* self);
 
-  // The runtime ends: wakes everybody to leave. Only after try_begin_end(), so that nobody waits for a stop.
-  void end(Runtime& rt);
+  // The runtime ends: wakes everybody to leave. Only after try_lock_for_end(), so that nobody waits for a stop.
+  void shut_down();
 
   // An M that saw stopping() gives its P away and sleeps until it gets one. False: the runtime ends.
-  [[nodiscard]] bool leave(Runtime& rt, M* m);
+  [[nodiscard]] bool give_up_p(M* m);
 
   // Ps that whoever stops the world still waits for.
   std::uint32_t still_held() const { return phase_.still_held(); }
 
   // A P that its holder gives up, while the world goes on or stops. Idle's lock is held.
-  void take_back_locked(Runtime& rt, P* p);
+  void take_back_locked(P* p);
 
  private:
   WorldPhase phase_;  // [world]

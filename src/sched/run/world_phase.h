@@ -34,12 +34,12 @@ class WorldPhase {
 
   // ---- the right to stop the world. Nobody gets it any more once the end wants it: many who change the world
   // without pause must not keep it from ending.
-  bool try_begin() { return !end_wanted_.load(base::relaxed) && take_right(); }
-  bool try_begin_end() {
+  bool try_lock() { return !end_wanted_.load(base::relaxed) && take_right(); }
+  bool try_lock_for_end() {
     end_wanted_.store(true, base::relaxed);
     return take_right();
   }
-  void end_begun() { busy_.store(false, base::release); }
+  void unlock() { busy_.store(false, base::release); }
 
   // ---- under Idle's lock
 
@@ -53,7 +53,7 @@ class WorldPhase {
   void end_locked() { phase_.store(Phase::ending, base::relaxed); }
 
   // A P that its holder gives up. True: it is left to whoever stops the world; false: it is idle.
-  [[nodiscard]] bool leave_to_stopper_locked() {
+  [[nodiscard]] bool give_to_stopper_locked() {
     if (phase_.load(base::relaxed) != Phase::stopping) return false;
     std::uint32_t held = still_held_.load(base::relaxed) - 1;
     still_held_.store(held, base::relaxed);

@@ -25,42 +25,42 @@ using namespace sched;
 namespace {
 
 // Inside. Somebody waits for this P, and nobody else is there who could run it.
-bool is_waited_for(Runtime& rt, P* p) {
-  Search::View view = rt.search.view();
+bool is_waited_for(P* p) {
+  Search::View view = runtime->search.view();
   bool others_find_it = view.searching != 0 || view.idle != 0;
-  return !others_find_it && (!p->queue.looks_empty() || !rt.global.empty());
+  return !others_find_it && (!p->queue.looks_empty() || !runtime->global.empty());
 }
 
 // Null: none sleeps. A new one is not worth it: until it has begun the P would lie idle, and sysmon would have to take it back if the
 // thread needs a lock to begin that a stopped one holds.
-M* take_sleeping_thread(Runtime& rt) {
-  std::lock_guard hold(rt.idle.lock());
-  return rt.world.stopping() ? nullptr : rt.idle.pop_m_locked();
+M* take_sleeping_thread() {
+  std::lock_guard hold(runtime->idle.lock());
+  return runtime->world.stopping() ? nullptr : runtime->idle.pop_m_locked();
 }
 
 // Returns its M, maybe another than it was.
-[[gnu::noinline]] M* hand_over_at_once(M* before) {
+[[gnu::noinline]] M* hand_over_p(M* before) {
   // Without a P there is nothing to hand over, nor to queue for. Who is inside already needs it afterwards.
   if (before->grip.is_taken() || before->grip.is_inside()) return before;
   Entry entry;
   M* m = entry.m();
-  Runtime& rt = *runtime;
-  if (rt.world.stopping() || m->current->bound || !is_waited_for(rt, m->p)) return m;
-  M* next = take_sleeping_thread(rt);
+  if (runtime->world.stopping() || m->current->bound || !is_waited_for(m->p)) return m;
+  M* next = take_sleeping_thread();
   if (next == nullptr) {
-    rt.threads.start_spares(m->p->queue.size() + rt.global.size(), Threads::kMostSpares);
+    runtime->threads.start_spares(m->p->queue.size() + runtime->global.size(),
+                                  Threads::kMostSpares);
     return m;
   }
   P* p = std::exchange(m->p, nullptr);
   m->handed_over_ns = base::now_ns();
   p->end_hold(m->handed_over_ns);
-  p->counters.handed_off.increment();
-  m->grip.has_none();
-  rt.away.fetch_add(1, base::seq_cst);
-  rt.without_p.announce(m);
+  p->counters.handoffs.increment();
+  m->grip.set_taken();
+  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.announce(m);
   next->handed = p;
   next->handed_searching = false;
-  wake(rt, next);
+  wake(next);
   return m;
 }
 
@@ -71,7 +71,7 @@ BlockingCall::BlockingCall() noexcept {
   outermost_ = m != nullptr && !m->is_in_blocking_call();
   if (!outermost_) return;
   if (runtime->long_calls.are_usual()) [[unlikely]]
-    m = hand_over_at_once(m);
+    m = hand_over_p(m);
   m->begin_or_end_blocking_call();
 }
 
@@ -79,12 +79,11 @@ namespace {
 
 // Entering gets it a P.
 [[gnu::noinline]] void come_back_without_p() {
-  Runtime& rt = *runtime;
   M* m = current_m();
   std::int64_t handed_over_ns = std::exchange(m->handed_over_ns, 0);
-  if (handed_over_ns != 0) rt.long_calls.note_length(base::now_ns() - handed_over_ns);
-  bool a_p_is_idle = rt.search.view().idle != 0;
-  bool can_be_stopped_later = rt.preemption.works();
+  if (handed_over_ns != 0) runtime->long_calls.note_length(base::now_ns() - handed_over_ns);
+  bool a_p_is_idle = runtime->search.view().idle != 0;
+  bool can_be_stopped_later = runtime->preemption.works();
   if (a_p_is_idle || !can_be_stopped_later) Entry entry;
 }
 

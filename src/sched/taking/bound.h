@@ -10,7 +10,7 @@
 //   thread of g:    lock;  the runtime ends? -> leave for good;  waits_in_place = true;  unlock;   g -> queue;   sleep
 //   M that meets g: lock;  waits_in_place? -> false, handed = P;  unlock;  wake it;  sleep on the list of idle threads
 //   the valve:      lock;  waits_in_place? -> false, let_out;     unlock;  wake it                 (sysmon.h)
-//   the end:        lock;  for every M that waits in place -> false, handed = null;  wake it       (World::end)
+//   the end:        lock;  for every M that waits in place -> false, handed = null;  wake it       (World::shut_down)
 //   successor:      sysmon:  hands the P of m to another;  m's successor = that one
 //                   m as it stops, and sysmon later or at the end:  take the successor out;  wake it
 //
@@ -28,40 +28,38 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // Wakes the M that got the P which was taken from m, unless somebody has. It goes on, on the given CPU (free_cpu.h).
-void wake_successor(Runtime& rt, M* m, int cpu);
+void wake_successor(M* m, int cpu);
 
 // The M gets p: everything that comes with it.
-void begin_with(Runtime& rt, M* m, P* p);
+void begin_with(M* m, P* p);
 
 // The caller gives up p, and nobody has it: to those who wait for it, to whoever stops the world, or to the idle ones.
-void let_go(Runtime& rt, P* p);
+void let_go(P* p);
 
 // An M whose P was taken while its goroutine ran has one again, or its goroutine stands in a queue.
-void is_back(Runtime& rt, M* m);
+void note_back(M* m);
 
 // For such an M: takes an idle P if there is one.
-[[nodiscard]] bool take_idle_p(Runtime& rt, M* m);
+[[nodiscard]] bool take_idle_p(M* m);
 
 // For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime, or the thread, ends.
-[[nodiscard]] bool wait_for_p(Runtime& rt, M* m);
+[[nodiscard]] bool wait_for_p(M* m);
 
 // For an M without a P whose goroutine is to go on here: puts it in a queue and sleeps until somebody passes a P.
 // False: the runtime ends; the M has no P.
-enum class Line { urgent, held };
-[[nodiscard]] bool wait_in_place(Runtime& rt, M* m, Line line);
+enum class Line { urgent, stopped };
+[[nodiscard]] bool wait_in_place(M* m, Line line);
 
 // m took the bound g from a queue. Returns when m has another P; false: the runtime ends.
-[[nodiscard]] bool pass_p_to_thread_of(Runtime& rt, M* m, G* g);
+[[nodiscard]] bool pass_p_to_thread_of(M* m, G* g);
 
 // Hands p to the thread of a bound goroutine, and returns that: the caller wakes it. The caller has p, and took g from a
 // queue. Null: the runtime ends.
-[[nodiscard]] M* hand_p_to_thread_of(Runtime& rt, P* p, G* g);
+[[nodiscard]] M* hand_p_to_thread_of(P* p, G* g);
 
-// The valve (sysmon.h): the thread of g, which was taken from the held line, goes on without a P.
-void let_out(Runtime& rt, G* g);
+// The valve (sysmon.h): the thread of g, which was taken from the stopped line, goes on without a P.
+void let_out(G* g);
 
 // Parking and yielding of a bound goroutine: the thread gives its P up and waits in place.
 void park_bound(M* m, G* g, Commit commit, void* argument);
@@ -71,6 +69,6 @@ void yield_bound(M* m, G* g);
 void end_bound(M* m);
 
 // Ends the calling thread's part, in the middle of a goroutine: the runtime ends, and it never goes on.
-[[noreturn]] void leave_for_good(M* m);
+[[noreturn]] void abandon_goroutine(M* m);
 
 }  // namespace magpie::sched

@@ -10,9 +10,9 @@ namespace magpie::sched {
 
 int this_cpu() { return sched_getcpu(); }
 
-void move_to_free_cpu(const Runtime& rt, M* m) {
+void move_to_free_cpu(M* m) {
   int cpu = std::exchange(m->p->free_cpu, kAnyCpu);
-  bool all_cpus_are_used = static_cast<int>(rt.ps.count()) >= rt.procs_source.cpus();
+  bool all_cpus_are_used = static_cast<int>(runtime->ps.count()) >= runtime->procs_source.cpus();
   if (!all_cpus_are_used || m->pinned_to != -1 || cpu == this_cpu()) return;
   cpu_set_t mine, one;
   CPU_ZERO(&one);

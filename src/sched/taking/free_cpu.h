@@ -12,18 +12,16 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 inline constexpr int kAnyCpu = -1;
 
 // The one that the calling thread is on.
 int this_cpu();
 
 // For the holder of m->p, m's thread, before it runs a goroutine with it.
-void move_to_free_cpu(const Runtime& rt, M* m);
-inline void use_free_cpu(const Runtime& rt, M* m) {
+void move_to_free_cpu(M* m);
+inline void use_free_cpu(M* m) {
   if (m->p->free_cpu != kAnyCpu) [[unlikely]]
-    move_to_free_cpu(rt, m);
+    move_to_free_cpu(m);
 }
 
 }  // namespace magpie::sched

@@ -2,7 +2,7 @@
 //
 // Protocol  [grip]
 //
-//   the word:  OWN --ask--> ASKED --confirm--> TAKEN --has_p--> OWN
+//   the word:  OWN --ask--> ASKED --confirm--> TAKEN --set_own--> OWN
 //                ^------------' keep, by the M, or withdraw, by the taker
 //
 //   M, entering the runtime:   inside = true;   light_fence();   read the word; not OWN -> keep()
@@ -41,7 +41,7 @@ class Grip {
     return word_.load(base::relaxed) == kOwn;
   }
   // The short way in. False: it is inside already, or somebody wants the P: the long way then.
-  [[nodiscard]] bool enter_at_once() {
+  [[nodiscard]] bool try_enter() {
     if (is_inside()) return false;
     if (enter()) [[likely]]
       return true;
@@ -58,9 +58,9 @@ class Grip {
   }
 
   // It has a P again, or stands in line for one and does not run.
-  void has_p() { word_.store(kOwn, base::release); }
+  void set_own() { word_.store(kOwn, base::release); }
   // It runs without one after all.
-  void has_none() { word_.store(kTaken, base::release); }
+  void set_taken() { word_.store(kTaken, base::release); }
 
   // ---- anyone
   bool is_outside() const { return !inside_.load(base::acquire); }  // [grip] with leave()'s release

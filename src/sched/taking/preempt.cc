@@ -32,7 +32,7 @@ void on_stop(int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
   if (!m->grip.enter() && !m->grip.keep()) {
     // False: the runtime ends. Then it runs on without a P until it enters the runtime, and ends there.
-    (void)wait_in_place(*runtime, m, Line::held);
+    (void)wait_in_place(m, Line::stopped);
   }
   m->grip.leave();
   errno = saved_errno;

@@ -11,17 +11,17 @@
 
 namespace magpie::sched {
 
-void StandIn::fire_timers(Runtime& rt) {
+void StandIn::fire_timers() {
   {
-    std::lock_guard hold(rt.idle.lock());
-    m_.p = rt.world.stopping() ? nullptr : rt.idle.pop_p_locked();
+    std::lock_guard hold(runtime->idle.lock());
+    m_.p = runtime->world.stopping() ? nullptr : runtime->idle.pop_p_locked();
     if (m_.p == nullptr) return;
-    rt.search.wake_counted();
+    runtime->search.wake_counted();
   }
   set_current_m(&m_);
-  while (G* g = fire_others(rt, &m_)) put_last(rt, &m_, g);
+  while (G* g = fire_others(&m_)) put_last(&m_, g);
   set_current_m(nullptr);
-  do_without_thread(rt, std::exchange(m_.p, nullptr), Searching::no);
+  do_without_thread(std::exchange(m_.p, nullptr), Searching::no);
 }
 
 }  // namespace magpie::sched

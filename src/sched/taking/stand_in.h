@@ -15,12 +15,10 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 class StandIn {
  public:
   // Sysmon only. Does nothing if no P is idle.
-  void fire_timers(Runtime& rt);
+  void fire_timers();
 
  private:
   M m_;  // sysmon's, while it holds a P

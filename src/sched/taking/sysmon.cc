@@ -36,9 +36,9 @@ constexpr std::int64_t kBirthNs = 1 * kMillisecond;
 constexpr std::int64_t kPatienceAtTheEndNs = 2'000 * kMillisecond;
 
 // CPU time that the threads which hold Ps have used.
-std::int64_t cpu_ns_of_holders(Runtime& rt) {
+std::int64_t cpu_ns_of_holders() {
   std::int64_t used = 0;
-  for (P* p : rt.ps.in_use()) {
+  for (P* p : runtime->ps.in_use()) {
     M* m = p->holder.load(base::acquire);
     if (m != nullptr) used += base::cpu_ns_of(m->tid.load(base::relaxed));
   }
@@ -46,41 +46,40 @@ std::int64_t cpu_ns_of_holders(Runtime& rt) {
 }
 
 // Goroutines wait that only the holder of their P can take.
-bool some_are_out_of_sight(Runtime& rt) {
-  std::span<P* const> ps = rt.ps.in_use();
+bool some_are_out_of_sight() {
+  std::span<P* const> ps = runtime->ps.in_use();
   return std::any_of(ps.begin(), ps.end(), [](P* p) { return p->has_out_of_sight(); });
 }
 
 // [sysmon-sleep] A P is neither idle, as so many are, nor held by somebody outside.
-bool some_are_inside(Runtime& rt, std::uint32_t idle) {
+bool some_are_inside(std::uint32_t idle) {
   std::uint32_t settled = idle;
-  for (P* p : rt.ps.in_use()) {
+  for (P* p : runtime->ps.in_use()) {
     M* m = p->holder.load(base::acquire);
     if (m != nullptr && m->grip.is_outside()) ++settled;
   }
-  return settled != rt.ps.count();
+  return settled != runtime->ps.count();
 }
 
-// [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody keeps the watch.
-bool is_needed_by_nobody(Runtime& rt, std::uint32_t idle) {
-  bool quiet = idle != 0 && !some_are_inside(rt, idle) && !rt.world.stopping() &&
-               !rt.threads.has_wanted() && !work_is_visible(rt) && !some_are_out_of_sight(rt);
+// [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody has the timer duty.
+bool is_needed_by_nobody(std::uint32_t idle) {
+  bool quiet = idle != 0 && !some_are_inside(idle) && !runtime->world.stopping() &&
+               !runtime->threads.has_wanted() && !work_is_visible() && !some_are_out_of_sight();
   if (!quiet) return false;
-  std::int64_t earliest = earliest_timer_ns(rt);
-  return earliest == kNever || rt.watch.covers(earliest);
+  std::int64_t earliest = earliest_timer_ns();
+  return earliest == kNever || runtime->timer_duty.covers(earliest);
 }
 
 }  // namespace
 
-void Sysmon::start(Runtime& rt) {
+void Sysmon::start() {
   running_ = base::os().create_thread(
                  &thread_, nullptr,
-                 [](void* runtime_of_it) -> void* {
-                   auto& its = *static_cast<Runtime*>(runtime_of_it);
-                   its.sysmon.watch(its);
+                 [](void* self) -> void* {
+                   static_cast<Sysmon*>(self)->run();
                    return nullptr;
                  },
-                 &rt) == 0;
+                 this) == 0;
   if (!running_)
     base::warn(
         "no thread to look after goroutines that block or run long: they keep their processors");
@@ -93,81 +92,80 @@ void Sysmon::stop() {
   pthread_join(thread_, nullptr);
 }
 
-void Sysmon::watch(Runtime& rt) {
+void Sysmon::run() {
   pthread_setname_np(pthread_self(), "magpie-sysmon");
   prctl(PR_SET_TIMERSLACK, 1'000UL);
   base::ask_for_slices(100 * kMicrosecond);
   gap_ns_ = kUsualGapNs;
   while (!stop_.load(base::relaxed)) {
-    if (rt.world.ending()) return wait_for_the_end(rt);
-    look_around(rt);
-    sleep_until_next_look(rt);
+    if (runtime->world.ending()) return wait_for_the_end();
+    look_around();
+    sleep_until_next_look();
   }
 }
 
-void Sysmon::look_around(Runtime& rt) {
+void Sysmon::look_around() {
   now_ns_ = base::now_ns();
   something_happened_ = false;
-  next_ns_ = network_look_ns_ = rt.network.look_after(rt, now_ns_);
-  for (P* p : rt.ps.in_use()) look_at(rt, p);
-  if (valve_.act(rt)) look_again_in(kUsualGapNs);
-  next_ns_ = std::min(next_ns_, rt.without_p.look(rt, now_ns_));
-  look_at_those_without_thread(rt);
-  look_at_idle_ps(rt);
-  if (rt.world.stopping()) rt.threads.give_back_wanted(rt);
-  if (procs_refresh_is_due(rt)) rt.threads.ask_for_refresh();
-  rt.schedtrace.print_if_due(rt, now_ns_);
-  be_chaotic(rt);
+  next_ns_ = network_look_ns_ = runtime->network.look_after(now_ns_);
+  for (P* p : runtime->ps.in_use()) look_at(p);
+  if (valve_.act()) look_again_in(kUsualGapNs);
+  next_ns_ = std::min(next_ns_, runtime->without_p.look(now_ns_));
+  look_at_those_without_thread();
+  look_at_idle_ps();
+  if (runtime->world.stopping()) runtime->threads.give_back_wanted();
+  if (procs_refresh_is_due()) runtime->threads.ask_for_refresh();
+  runtime->schedtrace.print_if_due(now_ns_);
+  be_chaotic();
 }
 
-void Sysmon::sleep_until_next_look(Runtime& rt) {
+void Sysmon::sleep_until_next_look() {
   gap_ns_ = something_happened_ ? kUsualGapNs : std::min(2 * gap_ns_, kLongestGapNs);
-  if (gap_ns_ == kLongestGapNs && fall_asleep(rt)) {
+  if (gap_ns_ == kLongestGapNs && fall_asleep()) {
     gap_ns_ = kUsualGapNs;
     return;
   }
   look_again_in(gap_ns_);
-  std::int64_t earliest = earliest_timer_ns(rt);
-  bool nobody_else_fires = rt.search.view().idle == 0 || no_thread_comes(rt);
+  std::int64_t earliest = earliest_timer_ns();
+  bool nobody_else_fires = runtime->search.view().idle == 0 || no_thread_comes();
   if (earliest != kNever && nobody_else_fires) {
     std::int64_t until_due = std::max(earliest - now_ns_, Preemption::kStopsWithinNs);
     look_again_in(std::min(kLongestGapWithTimersNs, until_due));
   } else if (earliest - now_ns_ <= 2 * kLongestGapNs) {
-    watch_over(rt, nullptr, earliest);  // [watch] a keeper may have gone to work
+    see_to_timer(nullptr, earliest);  // [timer-duty] a keeper may have gone to work
   }
   next_look_ns_.store(next_ns_, base::relaxed);
   (void)event_.wait_until(next_ns_);
 }
 
 // Nothing ran between two looks: sleeps until somebody takes an idle P.
-bool Sysmon::fall_asleep(Runtime& rt) {
-  std::uint64_t turns = all_turns(rt);
-  std::int64_t used = cpu_ns_of_holders(rt);
+bool Sysmon::fall_asleep() {
+  std::uint64_t turns = all_turns();
+  std::int64_t used = cpu_ns_of_holders();
   bool still = std::exchange(turns_seen_, turns) == turns;
   still &= std::exchange(cpu_of_holders_seen_ns_, used) == used;
-  bool has_more_to_do = rt.schedtrace.is_on() || rt.chaos.is_on() || network_look_ns_ != kNever;
-  if (!still || rt.without_p.any() || has_more_to_do) return false;
-  if (std::int64_t earliest = earliest_timer_ns(rt); earliest != kNever)
-    watch_over(rt, nullptr, earliest);  // [watch] the keeper may be who holds a P now
-  auto count_idle = [&] { return rt.search.view().idle; };
-  if (!is_needed_by_nobody(rt, count_idle())) return false;
+  bool has_more_to_do =
+      runtime->schedtrace.is_on() || runtime->chaos.is_on() || network_look_ns_ != kNever;
+  if (!still || runtime->without_p.any() || has_more_to_do) return false;
+  if (std::int64_t earliest = earliest_timer_ns(); earliest != kNever)
+    see_to_timer(nullptr, earliest);  // [timer-duty] the keeper may be who holds a P now
+  auto count_idle = [&] { return runtime->search.view().idle; };
+  if (!is_needed_by_nobody(count_idle())) return false;
   sleep_.sleep_unless_needed(
       count_idle,
-      [&](std::uint32_t idle) {
-        return !is_needed_by_nobody(rt, idle) || stop_.load(base::relaxed);
-      },
+      [&](std::uint32_t idle) { return !is_needed_by_nobody(idle) || stop_.load(base::relaxed); },
       [&] { event_.wait(); });
   return true;
 }
 
 // Main has returned. Every M leaves by itself; run() waits for those that do not come back from user code.
-void Sysmon::wait_for_the_end(Runtime& rt) {
+void Sysmon::wait_for_the_end() {
   // [in-place] One that came back before it was told of its successor does not wake it, and nobody looks at it any more.
-  rt.threads.for_each([&](M* m) { wake_successor(rt, m, kAnyCpu); });
+  runtime->threads.for_each([&](M* m) { wake_successor(m, kAnyCpu); });
   std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
   while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
   if (!stop_.load(base::relaxed)) {
-    rt.threads.for_each([](M* m) {
+    runtime->threads.for_each([](M* m) {
       if (m->current == nullptr) return;
       base::warn(
           "main has returned; run() waits for a goroutine on thread %d that runs without calling "
@@ -181,31 +179,31 @@ void Sysmon::wait_for_the_end(Runtime& rt) {
 }
 
 // A P is idle although goroutines wait: there was no thread for it. Perhaps there is one now.
-void Sysmon::look_at_idle_ps(Runtime& rt) {
-  Search::View view = rt.search.view();
+void Sysmon::look_at_idle_ps() {
+  Search::View view = runtime->search.view();
   if (view.idle == 0 || view.searching != 0) return;
-  if (work_is_visible(rt)) wake_searcher(rt, nullptr);
-  if (no_thread_comes(rt) && earliest_timer_ns(rt) <= now_ns_) stand_in_.fire_timers(rt);
+  if (work_is_visible()) wake_searcher(nullptr);
+  if (no_thread_comes() && earliest_timer_ns() <= now_ns_) stand_in_.fire_timers();
 }
 
 // A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted
 // goroutine holds. That goroutine brings a thread of its own.
-void Sysmon::look_at_those_without_thread(Runtime& rt) {
-  if (rt.global.held() == 0 || !rt.threads.has_wanted()) return;
+void Sysmon::look_at_those_without_thread() {
+  if (runtime->global.stopped() == 0 || !runtime->threads.has_wanted()) return;
   look_again_in(kBirthNs);
-  while (P* p = rt.threads.take_back_wanted(now_ns_ - kBirthNs)) {
+  while (P* p = runtime->threads.take_back_wanted(now_ns_ - kBirthNs)) {
     bool was_for_searcher = p->wanted_by_searcher;
-    G* held = rt.global.pop_held();
+    G* held = runtime->global.pop_stopped();
     if (held == nullptr)
-      return start_thread_for(rt, p, was_for_searcher ? Searching::yes : Searching::no);
+      return start_thread_for(p, was_for_searcher ? Searching::yes : Searching::no);
     if (was_for_searcher) {
-      std::lock_guard hold(rt.idle.lock());
-      rt.search.stop();
+      std::lock_guard hold(runtime->idle.lock());
+      runtime->search.stop();
     }
-    M* its = hand_p_to_thread_of(rt, p, held);
+    M* its = hand_p_to_thread_of(p, held);
     if (its == nullptr) return;  // the runtime ends
-    sched::wake(rt, its);
-    if (was_for_searcher) look_again_for_others(rt);
+    sched::wake(its);
+    if (was_for_searcher) look_again_for_others();
   }
 }
 

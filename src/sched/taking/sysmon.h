@@ -32,12 +32,10 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 class Sysmon {
  public:
   // Without a thread for it nothing is taken, and everything else works. Says so on stderr.
-  void start(Runtime& rt);
+  void start();
   void stop();
 
   // [sysmon-sleep] the taker's part.
@@ -70,34 +68,34 @@ class Sysmon {
   // Its thread sleeps; or has used up its slice; or waits for a CPU.
   enum class Because { blocked, ran_long, was_descheduled };
 
-  void watch(Runtime& rt);
-  void look_around(Runtime& rt);
-  void sleep_until_next_look(Runtime& rt);
-  bool fall_asleep(Runtime& rt);
-  void wait_for_the_end(Runtime& rt);
+  void run();
+  void look_around();
+  void sleep_until_next_look();
+  bool fall_asleep();
+  void wait_for_the_end();
 
   // Those who hold Ps: sysmon_holders.cc.
-  void look_at(Runtime& rt, P* p);
-  void look_at_blocking_call(Runtime& rt, P* p, M* m);
-  void look_at_long_runner(Runtime& rt, P* p, M* m);
-  void ask_for_turns_of_others(Runtime& rt, P* p);
-  Need what_waits_for(Runtime& rt, P* p) const;
+  void look_at(P* p);
+  void look_at_blocking_call(P* p, M* m);
+  void look_at_long_runner(P* p, M* m);
+  void ask_for_turns_of_others(P* p);
+  Need what_waits_for(P* p) const;
   // It was inside, or there was no thread: soon, then twice as late each time.
   void retry_later(P* p, std::int64_t longest_gap_ns);
 
   // Ps that nobody holds.
-  void look_at_idle_ps(Runtime& rt);
-  void look_at_those_without_thread(Runtime& rt);
+  void look_at_idle_ps();
+  void look_at_those_without_thread();
   void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
 
   // Taking Ps: sysmon_taking.cc.
-  Heir choose_heir(Runtime& rt, P* p, Because because, Need need);
+  Heir choose_heir(P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
-  bool is_to_be_given_up(Runtime& rt, P* p) const;
-  void take(Runtime& rt, P* p, M* m, Because because, Need need);
-  void take_for_stopped_world(Runtime& rt, P* p, M* m);
-  void be_chaotic(Runtime& rt);  // see chaos.h
-  void bother(Runtime& rt, P* p, M* m);
+  bool is_to_be_given_up(P* p) const;
+  void take(P* p, M* m, Because because, Need need);
+  void take_for_stopped_world(P* p, M* m);
+  void be_chaotic();  // see chaos.h
+  void bother(P* p, M* m);
 
   // sysmon only
   std::int64_t now_ns_ = 0;

@@ -31,7 +31,7 @@ bool is_woken(const G* g) {
 
 }  // namespace
 
-void Sysmon::look_at(Runtime& rt, P* p) {
+void Sysmon::look_at(P* p) {
   M* m = p->holder.load(base::acquire);
   P::Seen& seen = p->seen;
   if (m == nullptr) {
@@ -45,33 +45,33 @@ void Sysmon::look_at(Runtime& rt, P* p) {
     seen.turn.cpu_ns = base::cpu_ns_of(m->tid.load(base::relaxed));
     seen.holder = m;
     seen.turns = turns;
-    ask_for_turns_of_others(rt, p);
+    ask_for_turns_of_others(p);
   }
-  if (rt.world.stopping()) {
-    take_for_stopped_world(rt, p, m);
+  if (runtime->world.stopping()) {
+    take_for_stopped_world(p, m);
     return retry_later(p, kUsualGapNs);
   }
-  valve_.look_at(rt, m, now_ns_ - seen.turn.since_ns);
+  valve_.look_at(m, now_ns_ - seen.turn.since_ns);
   if (m->is_in_blocking_call()) {
-    look_at_blocking_call(rt, p, m);
+    look_at_blocking_call(p, m);
   } else {
-    look_at_long_runner(rt, p, m);
+    look_at_long_runner(p, m);
   }
 }
 
-void Sysmon::look_at_blocking_call(Runtime& rt, P* p, M* m) {
-  Need need = what_waits_for(rt, p);
+void Sysmon::look_at_blocking_call(P* p, M* m) {
+  Need need = what_waits_for(p);
   if (need == Need::none) return;
   std::uint32_t call = m->blocking_calls.load(base::relaxed);
   if (std::exchange(p->seen.turn.blocking_call, call) != call) {
     look_again_in(kBlockingCallGapNs);
   } else {
-    take(rt, p, m, Because::blocked, need);
+    take(p, m, Because::blocked, need);
   }
 }
 
-void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
-  Need need = what_waits_for(rt, p);
+void Sysmon::look_at_long_runner(P* p, M* m) {
+  Need need = what_waits_for(p);
   if (need == Need::none) return;
   P::Seen::Turn& turn = p->seen.turn;
   std::int64_t passed = now_ns_ - turn.since_ns;
@@ -85,46 +85,45 @@ void Sysmon::look_at_long_runner(Runtime& rt, P* p, M* m) {
     bool used_little = turn.looked_ns != 0 && clock - turn.looked_cpu_ns < since_look / 8;
     turn.looked_cpu_ns = clock;
     turn.looked_ns = now_ns_;
-    if (used_little && base::is_asleep_in_kernel(thread))
-      return take(rt, p, m, Because::blocked, need);
+    if (used_little && base::is_asleep_in_kernel(thread)) return take(p, m, Because::blocked, need);
   }
 
   if (!turn.stretch.has_begun()) turn.stretch.length_ns(thread, clock);
-  std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
+  std::int64_t slice_ns = std::chrono::nanoseconds(runtime->options.time_slice).count();
   std::int64_t own_ns = need == Need::urgent  ? kTurnBeforeUrgentNs
                         : need == Need::woken ? std::min(slice_ns, kTurnBeforeWokenNs)
                                               : slice_ns;
   std::int64_t most_ns =
       need == Need::others ? std::max(2 * slice_ns, kLongestTurnNs) : kLongestTurnNs;
   std::int64_t used = clock - turn.cpu_ns;
-  bool can_be_stopped = rt.options.preempt && rt.preemption.works();
-  if (can_be_stopped && used >= own_ns) return take(rt, p, m, Because::ran_long, need);
-  if (can_be_stopped && passed >= most_ns) return take(rt, p, m, Because::was_descheduled, need);
+  bool can_be_stopped = runtime->options.preempt && runtime->preemption.works();
+  if (can_be_stopped && used >= own_ns) return take(p, m, Because::ran_long, need);
+  if (can_be_stopped && passed >= most_ns) return take(p, m, Because::was_descheduled, need);
   look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
 }
 
 // Goroutines that wake each other, one after the other, are one turn; and the P comes to look at what waits elsewhere once in
 // 61 turns. If that takes long the holder is asked to do both at its next step. A wish that gets lost between the
 // holder's own changes of the same counters is repeated at the next look.
-void Sysmon::ask_for_turns_of_others(Runtime& rt, P* p) {
+void Sysmon::ask_for_turns_of_others(P* p) {
   P::Seen& seen = p->seen;
   std::uint64_t ticks = p->counters.ticks.read(), looks = p->counters.looks.read();
   if (std::exchange(seen.ticks, ticks) != ticks) seen.ticks_since_ns = now_ns_;
   if (std::exchange(seen.looks, looks) != looks) seen.looks_since_ns = now_ns_;
-  bool others_wait = !p->queue.looks_empty() || !rt.global.empty() || p->has_out_of_sight();
+  bool others_wait = !p->queue.looks_empty() || !runtime->global.empty() || p->has_out_of_sight();
   if (!others_wait) return;
   if (now_ns_ - seen.ticks_since_ns >= P::kLongestChainNs) p->end_chain();
   if (now_ns_ - seen.looks_since_ns >= P::kLongestChainNs) p->ticks_to_look = 0;
   look_again_in(P::kLongestChainNs);
 }
 
-Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
+Sysmon::Need Sysmon::what_waits_for(P* p) const {
   // What the holder has set aside for itself nobody else finds, idle or not.
   bool out_of_sight = p->has_out_of_sight();
-  Search::View view = rt.search.view();
-  bool others_come = view.searching != 0 || (view.idle != 0 && !no_thread_comes(rt));
+  Search::View view = runtime->search.view();
+  bool others_come = view.searching != 0 || (view.idle != 0 && !no_thread_comes());
   if (!out_of_sight && others_come) return Need::none;
-  if (p->timers.earliest_ns() <= now_ns_ || rt.global.urgent() != 0) return Need::urgent;
+  if (p->timers.earliest_ns() <= now_ns_ || runtime->global.urgent() != 0) return Need::urgent;
   if (is_woken(p->queue.next.peek()) || is_woken(p->inbox.glance())) return Need::woken;
   // Also behind some that have not begun: each of those may run long.
   for (std::uint64_t others = 0; others < kLooksIntoRing; ++others) {
@@ -132,7 +131,7 @@ Sysmon::Need Sysmon::what_waits_for(Runtime& rt, P* p) const {
     if (g == nullptr) break;
     if (is_woken(g)) return Need::woken;
   }
-  return out_of_sight || work_is_visible(rt) ? Need::others : Need::none;
+  return out_of_sight || work_is_visible() ? Need::others : Need::none;
 }
 
 void Sysmon::retry_later(P* p, std::int64_t longest_gap_ns) {

@@ -20,27 +20,28 @@ constexpr std::int64_t kPartsPerStopped = 4;
 }  // namespace
 
 // Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
-Heir Sysmon::choose_heir(Runtime& rt, P* p, Because because, Need need) {
+Heir Sysmon::choose_heir(P* p, Because because, Need need) {
   bool for_others = because == Because::ran_long && need == Need::others;
-  bool too_many =
-      rt.preempted.load(base::relaxed) + rt.without_p.computing() >= rt.options.max_preempted;
+  bool too_many = runtime->preempted.load(base::relaxed) + runtime->without_p.computing() >=
+                  runtime->options.max_preempted;
   // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
-  bool only_stopped_wait =
-      p->queue.looks_empty() && !p->has_out_of_sight() && rt.global.size() == rt.global.held();
+  bool only_stopped_wait = p->queue.looks_empty() && !p->has_out_of_sight() &&
+                           runtime->global.size() == runtime->global.stopped();
   if (for_others && (too_many || only_stopped_wait)) {
-    Heir heir = choose_stopped(rt);
-    bool some_are_stopped = rt.preempted.load(base::relaxed) + rt.without_p.computing() > 0;
+    Heir heir = choose_stopped();
+    bool some_are_stopped =
+        runtime->preempted.load(base::relaxed) + runtime->without_p.computing() > 0;
     if (!heir.is_nobody() || (too_many && some_are_stopped)) return heir;
   }
-  Heir heir = choose_sleeping_thread(rt);
+  Heir heir = choose_sleeping_thread();
   if (!heir.is_nobody()) return heir;
-  std::size_t waiting = p->queue.size() + rt.global.size();
-  rt.threads.start_spares(waiting,
-                          because == Because::blocked ? Threads::kMostSpares : kMostSparesForLoops);
+  std::size_t waiting = p->queue.size() + runtime->global.size();
+  runtime->threads.start_spares(
+      waiting, because == Because::blocked ? Threads::kMostSpares : kMostSparesForLoops);
   // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
   // and all who hold Ps wait for. So does any other that is bound.
-  heir = choose_stopped(rt);
-  return heir.is_nobody() ? choose_bound(rt) : heir;
+  heir = choose_stopped();
+  return heir.is_nobody() ? choose_bound() : heir;
 }
 
 // Whether the thread, which has used up its slice, computes on for sure, so that it is stopped as its P is taken. One that was
@@ -56,63 +57,63 @@ bool Sysmon::computes_on(P* p, M* m) {
 
 // Nobody is there to take the P over. If goroutines or timers wait in it, it is taken all the same: the goroutines go to the
 // global queue, where whoever runs finds them, those that are bound get the P, and timers are fired from an idle P (stand_in.h).
-bool Sysmon::is_to_be_given_up(Runtime& rt, P* p) const {
+bool Sysmon::is_to_be_given_up(P* p) const {
   bool some_wait = !p->queue.looks_empty() || p->has_out_of_sight();
-  return no_thread_comes(rt) && (some_wait || p->timers.earliest_ns() <= now_ns_);
+  return no_thread_comes() && (some_wait || p->timers.earliest_ns() <= now_ns_);
 }
 
-void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
+void Sysmon::take(P* p, M* m, Because because, Need need) {
   if (m->grip.is_inside()) return retry_later(p, kUsualGapNs);
   bool ran_long = because == Because::ran_long;
   bool is_stopped = ran_long && computes_on(p, m);
   // Those that run on without a P compete with the others for the CPUs: not too many at a time.
   bool runs_on = because != Because::blocked && !is_stopped;
-  if (runs_on && rt.without_p.computing() >= static_cast<int>(rt.ps.count()))
+  if (runs_on && runtime->without_p.computing() >= static_cast<int>(runtime->ps.count()))
     return retry_later(p, kUsualGapNs);
-  Heir heir = choose_heir(rt, p, because, need);
-  if (heir.is_nobody() && !is_to_be_given_up(rt, p)) return retry_later(p, kLongestGapNs);
+  Heir heir = choose_heir(p, because, need);
+  if (heir.is_nobody() && !is_to_be_given_up(p)) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p)) {
-    put_back(rt, heir);
+    put_back(heir);
     return retry_later(p, kUsualGapNs);
   }
 
   // The P is ours. Whoever gets it may block at once.
-  wake_successor(rt, m, kAnyCpu);  // of an earlier P: there is room for one
+  wake_successor(m, kAnyCpu);  // of an earlier P: there is room for one
   something_happened_ = true;
   look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
   std::int64_t used = base::cpu_ns_of(m->tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
-  rt.away.fetch_add(1, base::seq_cst);
-  rt.without_p.note(m, now_ns_,
-                    because == Because::blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
-                    p->seen.turn.stretch);
-  p->counters.handed_off.increment();
-  if (because != Because::blocked) p->counters.preempted.increment();
+  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.note(
+      m, now_ns_, because == Because::blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
+      p->seen.turn.stretch);
+  p->counters.handoffs.increment();
+  if (because != Because::blocked) p->counters.preemptions.increment();
   if (ran_long) {
     p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
   }
-  if (m->is_in_blocking_call()) rt.long_calls.note_taken();
+  if (m->is_in_blocking_call()) runtime->long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_look = 0;  // look there first
   p->seen = P::Seen{};
 
-  if (heir.is_nobody()) return let_go(rt, p);
+  if (heir.is_nobody()) return let_go(p);
   p->end_hold(now_ns_);
-  M* next = hand_over(rt, p, heir);
+  M* next = hand_over(p, heir);
   if (next == nullptr) return;  // the runtime ends
   if (is_stopped) {
     m->successor.set(next);
-    rt.preemption.stop(m);
+    runtime->preemption.stop(m);
     look_again_in(Preemption::kStopsWithinNs);
   } else {
-    sched::wake(rt, next);
+    sched::wake(next);
   }
 }
 
-void Sysmon::take_for_stopped_world(Runtime& rt, P* p, M* m) {
+void Sysmon::take_for_stopped_world(P* p, M* m) {
   if (!take_from(m, p)) return;
-  rt.away.fetch_add(1, base::seq_cst);
-  rt.without_p.note(m, now_ns_, WithoutP::Computes::no);
+  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.note(m, now_ns_, WithoutP::Computes::no);
   p->seen = P::Seen{};
-  let_go(rt, p);  // the world may go on again already
+  let_go(p);  // the world may go on again already
 }
 
 }  // namespace magpie::sched

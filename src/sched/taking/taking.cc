@@ -18,32 +18,32 @@ bool take_from(M* m, const P* p) {
   return false;
 }
 
-Heir choose_sleeping_thread(Runtime& rt) {
-  std::lock_guard hold(rt.idle.lock());
-  return Heir{.thread = rt.world.stopping() ? nullptr : rt.idle.pop_m_locked()};
+Heir choose_sleeping_thread() {
+  std::lock_guard hold(runtime->idle.lock());
+  return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.pop_m_locked()};
 }
 
-Heir choose_stopped(Runtime& rt) { return Heir{.stopped = rt.global.pop_held()}; }
+Heir choose_stopped() { return Heir{.stopped = runtime->global.pop_stopped()}; }
 
-Heir choose_bound(Runtime& rt) { return Heir{.stopped = take_bound(rt)}; }
+Heir choose_bound() { return Heir{.stopped = take_bound()}; }
 
-void put_back(Runtime& rt, Heir heir) {
-  if (heir.stopped != nullptr) rt.global.push_held_front(heir.stopped);
+void put_back(Heir heir) {
+  if (heir.stopped != nullptr) runtime->global.push_stopped_front(heir.stopped);
   if (heir.thread != nullptr) {
-    std::lock_guard hold(rt.idle.lock());
-    if (rt.world.ending()) {
+    std::lock_guard hold(runtime->idle.lock());
+    if (runtime->world.ending()) {
       heir.thread->handed = nullptr;
-      wake(rt, heir.thread);
+      wake(heir.thread);
     } else {
-      rt.idle.push_locked(heir.thread);
+      runtime->idle.push_locked(heir.thread);
     }
   }
   // The thread may have seen work and gone to sleep all the same, as it was about to be handed a P.
-  look_again_for_others(rt);
+  look_again_for_others();
 }
 
-M* hand_over(Runtime& rt, P* p, Heir heir) {
-  if (heir.stopped != nullptr) return hand_p_to_thread_of(rt, p, heir.stopped);
+M* hand_over(P* p, Heir heir) {
+  if (heir.stopped != nullptr) return hand_p_to_thread_of(p, heir.stopped);
   heir.thread->handed = p;
   heir.thread->handed_searching = false;
   return heir.thread;

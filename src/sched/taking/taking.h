@@ -11,8 +11,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // [grip] False: the M has come back, or holds p no more.
 [[nodiscard]] bool take_from(M* m, const P* p);
 
@@ -23,14 +21,14 @@ struct Heir {
   bool is_nobody() const { return thread == nullptr && stopped == nullptr; }
 };
 
-Heir choose_sleeping_thread(Runtime& rt);
-Heir choose_stopped(Runtime& rt);
-Heir choose_bound(Runtime& rt);
+Heir choose_sleeping_thread();
+Heir choose_stopped();
+Heir choose_bound();
 
 // It does not get a P after all.
-void put_back(Runtime& rt, Heir heir);
+void put_back(Heir heir);
 
 // The caller has p. Returns the M that has it now, which the caller wakes. Null: the runtime ends.
-[[nodiscard]] M* hand_over(Runtime& rt, P* p, Heir heir);
+[[nodiscard]] M* hand_over(P* p, Heir heir);
 
 }  // namespace magpie::sched

@@ -7,13 +7,14 @@
 
 namespace magpie::sched {
 
-void Valve::look_at(Runtime& rt, M* m, std::int64_t still_ns) {
+void Valve::look_at(M* m, std::int64_t still_ns) {
   bool may_be_knot = still_ns >= kKnotNs && m->grip.is_inside() &&
-                     !m->in_own_sleep.load(base::relaxed) && (open_ || rt.global.held() != 0);
+                     !m->in_own_sleep.load(base::relaxed) &&
+                     (open_ || runtime->global.stopped() != 0);
   if (may_be_knot && base::is_asleep_in_kernel(m->tid.load(base::relaxed))) knot_seen_ = true;
 }
 
-bool Valve::act(Runtime& rt) {
+bool Valve::act() {
   bool was_open = open_;
   open_ = knot_seen_;
   knot_seen_ = false;
@@ -25,7 +26,7 @@ bool Valve::act(Runtime& rt) {
           "goroutines run on until it has it. Please report what your program called");
     openings_.increment();
   }
-  if (G* g = rt.global.pop_held()) let_out(rt, g);
+  if (G* g = runtime->global.pop_stopped()) let_out(g);
   return true;
 }
 

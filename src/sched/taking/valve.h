@@ -14,8 +14,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 // Sysmon only, but for openings().
 class Valve {
  public:
@@ -23,9 +21,9 @@ class Valve {
   static constexpr std::int64_t kKnotNs = 5'000'000;
 
   // m, which holds a P and has not moved for `still_ns`, may be part of a knot.
-  void look_at(Runtime& rt, M* m, std::int64_t still_ns);
+  void look_at(M* m, std::int64_t still_ns);
   // After all of them. True: it is open, come again soon.
-  bool act(Runtime& rt);
+  bool act();
 
   bool is_open() const { return open_; }
   std::uint64_t openings() const { return openings_.read(); }

@@ -35,7 +35,7 @@ void WithoutP::note_announced(std::int64_t now_ns) {
   announced_.hear([&](M* m) { note(m, now_ns, Computes::no); });
 }
 
-std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {
+std::int64_t WithoutP::look(std::int64_t now_ns) {
   note_announced(now_ns);
   std::int64_t next_look_ns = timer::kNever;
   for (M** link = &first_; *link != nullptr;) {
@@ -43,8 +43,7 @@ std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {
     M::Away& away = m->away;
     bool is_back = !m->grip.is_taken();
     // It may have come back before it was told of its successor.
-    if (is_back || now_ns - away.taken_ns >= Preemption::kStopsWithinNs)
-      wake_successor(rt, m, kAnyCpu);
+    if (is_back || now_ns - away.taken_ns >= Preemption::kStopsWithinNs) wake_successor(m, kAnyCpu);
     if (is_back) {
       set_computes(m, false);
       away.listed = false;
@@ -52,14 +51,14 @@ std::int64_t WithoutP::look(Runtime& rt, std::int64_t now_ns) {
       continue;
     }
     // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
-    if (m->is_in_blocking_call() || now_ns - away.looked_ns >= away.gap_ns) look_at(rt, m, now_ns);
+    if (m->is_in_blocking_call() || now_ns - away.looked_ns >= away.gap_ns) look_at(m, now_ns);
     next_look_ns = std::min(next_look_ns, away.looked_ns + away.gap_ns);
     link = &away.next;
   }
   return next_look_ns;
 }
 
-void WithoutP::look_at(Runtime& rt, M* m, std::int64_t now_ns) {
+void WithoutP::look_at(M* m, std::int64_t now_ns) {
   M::Away& away = m->away;
   away.looked_ns = now_ns;
   if (m->is_in_blocking_call()) {
@@ -70,14 +69,15 @@ void WithoutP::look_at(Runtime& rt, M* m, std::int64_t now_ns) {
   }
   pid_t thread = m->tid.load(base::relaxed);
   std::int64_t length = away.stretch.length_ns(thread, base::cpu_ns_of(thread));
-  bool may_be_stopped = !m->grip.is_inside() && rt.options.preempt && !rt.sysmon.valve().is_open();
+  bool may_be_stopped =
+      !m->grip.is_inside() && runtime->options.preempt && !runtime->sysmon.valve().is_open();
   set_computes(m, length > 0);
   if (length < kLongStretchNs) {
     // One that has begun to compute is looked at again soon.
     away.gap_ns = length > 0 ? kFirstAwayGapNs : std::min(2 * away.gap_ns, kLongestAwayGapNs);
   } else if (may_be_stopped && !base::is_asleep_in_kernel(thread)) {
     away.gap_ns = kFirstAwayGapNs;
-    rt.preemption.stop(m);
+    runtime->preemption.stop(m);
   }
 }
 

@@ -12,8 +12,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
-
 class WithoutP {
  public:
   // m's thread, inside: it has given its P away for a blocking call, and sysmon is to note it.
@@ -28,11 +26,11 @@ class WithoutP {
   // Those that compute, as far as is known, and have not been stopped yet.
   int computing() const { return computing_; }
   // Looks at each, and forgets those that came back. Returns when to look again.
-  std::int64_t look(Runtime& rt, std::int64_t now_ns);
+  std::int64_t look(std::int64_t now_ns);
 
  private:
   void note_announced(std::int64_t now_ns);
-  void look_at(Runtime& rt, M* m, std::int64_t now_ns);
+  void look_at(M* m, std::int64_t now_ns);
 
   void set_computes(M* m, bool computes);
 

@@ -21,7 +21,7 @@ void in_child() {
   set_current_m(nullptr);
   forget_outsiders();
   forget_run();
-  forget_timers(*runtime);
+  forget_timers();
   note_forgotten_run(runtime->generation);
   runtime = nullptr;
 }

@@ -12,15 +12,15 @@ namespace magpie::sched {
 namespace {
 
 // Every goroutine taken from a queue is a turn, started or not.
-std::uint64_t count_turns(Runtime& rt) {
+std::uint64_t count_turns() {
   std::uint64_t turns = 0;
-  for (P* p : rt.ps.all()) turns += p->counters.ticks.read() + p->counters.inherited.read();
+  for (P* p : runtime->ps.all()) turns += p->counters.ticks.read() + p->counters.inherited.read();
   return turns;
 }
 
-bool something_can_run(Runtime& rt) {
-  bool found = outsiders_came() || earliest_timer_ns(rt) != kNever;
-  rt.records.for_each([&](G* g) {
+bool something_can_run() {
+  bool found = outsiders_came() || earliest_timer_ns() != kNever;
+  runtime->records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     found = found || state == GState::running || state == GState::runnable;
   });
@@ -29,7 +29,7 @@ bool something_can_run(Runtime& rt) {
 
 }  // namespace
 
-StackShortage::Advice StackShortage::note(Runtime& rt, std::size_t stack_size) {
+StackShortage::Advice StackShortage::note(std::size_t stack_size) {
   std::lock_guard hold(lock_);
   if (!said_) {
     said_ = true;
@@ -41,14 +41,14 @@ StackShortage::Advice StackShortage::note(Runtime& rt, std::size_t stack_size) {
   if (now - last_ns_ > kNewAfterNs) since_ns_ = now;
   last_ns_ = now;
 
-  std::uint64_t others = count_turns(rt) - ++failures_;
+  std::uint64_t others = count_turns() - ++failures_;
   if (others != turns_of_others_) tries_ = 0;
   turns_of_others_ = others;
   if (++tries_ < kTriesPerRound) return Advice::try_the_next;
   tries_ = 0;
 
   if (now - since_ns_ > kPatienceNs) {
-    if (!something_can_run(rt)) {
+    if (!something_can_run()) {
       base::fatal(
           "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer "
           "goroutines that block at the same time, use a smaller Options::stack_size, or raise the "
@@ -60,11 +60,12 @@ StackShortage::Advice StackShortage::note(Runtime& rt, std::size_t stack_size) {
   return Advice::pause;
 }
 
-void put_off(Runtime& rt, G* g) {
+void put_off(G* g) {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
   std::size_t own_size = g->extra == nullptr ? 0 : g->extra->stack_size;
-  rt.global.push(g);
-  auto advice = rt.stack_shortage.note(rt, own_size != 0 ? own_size : rt.stacks.stack_size());
+  runtime->global.push(g);
+  auto advice =
+      runtime->stack_shortage.note(own_size != 0 ? own_size : runtime->stacks.stack_size());
   if (advice == StackShortage::Advice::pause) nanosleep(&kPause, nullptr);
 }
 

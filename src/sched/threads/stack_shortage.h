@@ -13,7 +13,6 @@
 
 namespace magpie::sched {
 
-struct Runtime;
 struct G;
 
 class StackShortage {
@@ -21,7 +20,7 @@ class StackShortage {
   enum class Advice { try_the_next, pause };
 
   // A goroutine was taken from a queue and there was no stack of so many bytes for it.
-  Advice note(Runtime& rt, std::size_t stack_size);
+  Advice note(std::size_t stack_size);
 
  private:
   static constexpr std::uint32_t kTriesPerRound = 16;
@@ -39,6 +38,6 @@ class StackShortage {
 };
 
 // Puts g back, with a pause if there is nothing else to do.
-void put_off(Runtime& rt, G* g);
+void put_off(G* g);
 
 }  // namespace magpie::sched

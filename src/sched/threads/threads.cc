@@ -50,7 +50,7 @@ void* thread_main(void* argument) {
   pthread_setname_np(pthread_self(), "magpie");
   base::ask_for_slices(0);  // it inherited its maker's
   runtime->chaos.be_born_late();
-  if (P* p = runtime->threads.take_wanted(m)) begin_with(*runtime, m, p);
+  if (P* p = runtime->threads.take_wanted(m)) begin_with(m, p);
   run_loop(m);
   end_m(m);
   return nullptr;
@@ -201,7 +201,7 @@ void Threads::note_unborn(int change) {
 void Threads::make_for_wanted() {
   while (lacks_threads()) {
     if (make()) continue;
-    if (P* p = pop_wanted()) do_without_thread(*runtime, p, wanted_by(p));
+    if (P* p = pop_wanted()) do_without_thread(p, wanted_by(p));
   }
 }
 
@@ -279,8 +279,8 @@ P* Threads::take_back_wanted(std::int64_t since_ns) {
   return unlink_wanted_locked(link);
 }
 
-void Threads::give_back_wanted(Runtime& rt) {
-  while (P* p = pop_wanted()) do_without_thread(rt, p, wanted_by(p));
+void Threads::give_back_wanted() {
+  while (P* p = pop_wanted()) do_without_thread(p, wanted_by(p));
 }
 
 void Threads::serve_requests() {
@@ -298,14 +298,14 @@ void Threads::serve_requests() {
     }
     make_for_wanted();
     if (spares > 0) make_spares(spares);
-    if (refresh) refresh_procs(*runtime);
+    if (refresh) refresh_procs();
   }
 }
 
 // Those that are about to begin, or have gone to sleep since, will do.
 bool Threads::lacks_spares(int count) {
   std::lock_guard hold(lock_);
-  return runtime->idle.sleeping_threads() + unborn_ - wanted_count_ < count;
+  return runtime->idle.idle_threads() + unborn_ - wanted_count_ < count;
 }
 
 // Who asked again meanwhile asked for these.

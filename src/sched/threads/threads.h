@@ -58,7 +58,7 @@ class Threads {
   void ask_for_refresh();
 
   // The world stops: Ps that wait for a thread do without.
-  void give_back_wanted(Runtime& rt);
+  void give_back_wanted();
 
   // Waits for all threads made by start() to end.
   void join_all();

@@ -52,7 +52,7 @@ class Side {
   static Entry entry() { return enter; }
 
  private:
-  friend void* switch_sides(Side& from, Side& to, void* value, base::Leave leave);
+  friend void* switch_sides(Side& from, Side& to, void* value, base::Departure leave);
 
   struct Memory {
     alignas(64) std::byte bytes[256 * 1024];
@@ -71,8 +71,8 @@ class Side {
   bool over_ = false;
 };
 
-[[MAGPIE_SWITCHES]] inline void* switch_sides(Side& from, Side& to, void* value,
-                                              base::Leave leave = base::Leave::to_come_back) {
+[[MAGPIE_SWITCHES]] inline void* switch_sides(
+    Side& from, Side& to, void* value, base::Departure leave = base::Departure::to_come_back) {
   Side::left = &from;
   Side::now = &to;
   base::before_switch(from.fiber_, to.fiber_, leave);
@@ -86,7 +86,7 @@ class Side {
   base::after_switch(self.fiber_, left->fiber_);
   self.body_(value);
   self.over_ = true;
-  switch_sides(self, *left, nullptr, base::Leave::for_ever);
+  switch_sides(self, *left, nullptr, base::Departure::for_ever);
 }
 
 }  // namespace magpie::context

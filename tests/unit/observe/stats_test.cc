@@ -121,7 +121,7 @@ TEST(Stats, WorkThatIsAllBornOnOnePIsStolen) {
         }
         all.wait();
         const Stats now = stats();
-        return now.total.steals_succeeded > 0 && now.total.wakes > 0 && now.total.spins > 0 &&
+        return now.total.steals_succeeded > 0 && now.total.wakes > 0 && now.total.searches > 0 &&
                std::count_if(now.procs.begin(), now.procs.end(),
                              [](const ProcStats& p) { return p.goroutines_ended > 0; }) >= 2;
       }));
@@ -167,7 +167,7 @@ TEST(Stats, PsWithoutWorkBecomeIdleAndTheirThreadsPark) {
     all.wait();
     EXPECT_TRUE(eventually([] {
       const Stats now = stats();
-      return now.idle_procs == 7 && now.spinning_threads == 0 &&
+      return now.idle_procs == 7 && now.searching_threads == 0 &&
              now.idle_threads == now.threads - 1;
     }));
     EXPECT_EQ(std::ranges::count_if(stats().procs, [](const ProcStats& p) { return p.idle; }), 7);
@@ -177,7 +177,7 @@ TEST(Stats, PsWithoutWorkBecomeIdleAndTheirThreadsPark) {
 TEST(Stats, EveryRunInPlaceIsCountedAsAClaim) {
   run(Options{.procs = 1}, [] {
     for (int i = 0; i < 100; ++i) spawn([] {}).join();
-    EXPECT_EQ(stats().total.claims, 100u);
+    EXPECT_EQ(stats().total.joined_in_place, 100u);
   });
 }
 

@@ -29,7 +29,7 @@ TEST_F(GripTest, OutsideItIsTakenAndTheNextEntryFindsOut) {
   EXPECT_TRUE(grip.is_taken());
   EXPECT_FALSE(grip.enter());
   EXPECT_FALSE(grip.keep());
-  grip.has_p();
+  grip.set_own();
   grip.leave();
   EXPECT_TRUE(grip.enter());
 }
@@ -51,13 +51,13 @@ TEST_F(GripTest, WhoHasNoneCannotBeAsked) {
 }
 
 TEST_F(GripTest, TheShortWayIsForThoseOutsideWhomNobodyAsks) {
-  EXPECT_FALSE(grip.enter_at_once());  // inside already
+  EXPECT_FALSE(grip.try_enter());  // inside already
   EXPECT_TRUE(grip.is_inside());
   grip.leave();
-  EXPECT_TRUE(grip.enter_at_once());
+  EXPECT_TRUE(grip.try_enter());
   grip.leave();
   ASSERT_TRUE(grip.ask());
-  EXPECT_FALSE(grip.enter_at_once());
+  EXPECT_FALSE(grip.try_enter());
   EXPECT_FALSE(grip.is_inside());
 }
 

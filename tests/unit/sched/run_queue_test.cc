@@ -163,9 +163,9 @@ TEST(RunQueue, StolenGoroutinesCanBeStolenAgain) {
 
 TEST(RunQueue, TheOwnerOfAShortRingClaimsOneAtATime) {
   RunQueue queue;
-  fill(queue, 0, RunQueue::kClaimShare - 1);
+  fill(queue, 0, RunQueue::kReserveShare - 1);
   EXPECT_EQ(number_of(queue.pop()), 0u);
-  EXPECT_EQ(queue.size(), RunQueue::kClaimShare - 2);
+  EXPECT_EQ(queue.size(), RunQueue::kReserveShare - 2);
 }
 
 TEST(RunQueue, ThievesAreDeniedAtMostASmallClaimedBatch) {
@@ -173,7 +173,7 @@ TEST(RunQueue, ThievesAreDeniedAtMostASmallClaimedBatch) {
   fill(victim, 0, kSlots);
   ASSERT_EQ(number_of(victim.pop()), 0u);
   const std::size_t claimed = kSlots - 1 - victim.size();
-  EXPECT_LT(claimed, RunQueue::kClaim);
+  EXPECT_LT(claimed, RunQueue::kReserve);
 
   std::size_t moved = 0;
   G* to_run = thief.steal_half(victim, moved);

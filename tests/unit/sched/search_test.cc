@@ -26,32 +26,32 @@ class SearchTest : public ::testing::Test {
 TEST_F(SearchTest, AtFirstNobodySearchesAndNothingIsIdle) { expect(0, 0); }
 
 TEST_F(SearchTest, APublisherOwesNothingWhileEveryPIsHeld) {
-  EXPECT_FALSE(search.owes_a_searcher());
+  EXPECT_FALSE(search.try_book_searcher());
   expect(0, 0);
 }
 
 TEST_F(SearchTest, APublisherOwesASearcherWhenAPIsIdleAndNobodySearches) {
   search.add_idle();
-  EXPECT_TRUE(search.owes_a_searcher());
+  EXPECT_TRUE(search.try_book_searcher());
   expect(1, 1);
 }
 
 TEST_F(SearchTest, WhileOneSearchesThePublisherLeavesItToThatOne) {
   search.add_idle();
   search.add_idle();
-  ASSERT_TRUE(search.owes_a_searcher());
+  ASSERT_TRUE(search.try_book_searcher());
   search.wake_counted();
   expect(1, 1);
-  EXPECT_FALSE(search.owes_a_searcher());
+  EXPECT_FALSE(search.try_book_searcher());
 }
 
 TEST_F(SearchTest, AfterASearcherStoppedTheNextPublisherOwesOneAgain) {
   search.add_idle();
   search.add_idle();
-  ASSERT_TRUE(search.owes_a_searcher());
+  ASSERT_TRUE(search.try_book_searcher());
   search.wake_counted();
   search.stop();
-  EXPECT_TRUE(search.owes_a_searcher());
+  EXPECT_TRUE(search.try_book_searcher());
   expect(1, 1);
 }
 
@@ -96,7 +96,7 @@ TEST_F(SearchTest, OfManyPublishersAtOnceOnlyOneOwesASearcher) {
     std::atomic<int> owing{0};
     std::vector<std::thread> publishers;
     for (int i = 0; i < 3; ++i) {
-      publishers.emplace_back([&] { owing += mine.owes_a_searcher() ? 1 : 0; });
+      publishers.emplace_back([&] { owing += mine.try_book_searcher() ? 1 : 0; });
     }
     for (std::thread& publisher : publishers) publisher.join();
     ASSERT_EQ(owing.load(), 1);
@@ -116,7 +116,7 @@ TEST_F(SearchTest, EitherThePublisherSeesTheSleeperOrTheSleeperSeesTheWork) {
     std::thread publisher([&] {
       meet();
       work.store(1, std::memory_order_relaxed);
-      published_to_sleeper = mine.owes_a_searcher();
+      published_to_sleeper = mine.try_book_searcher();
     });
     meet();
     mine.rest(Search::Was::not_searching);

@@ -46,11 +46,11 @@ int tree(int depth) {
 // With one proc nobody else can have started it.
 TEST(JoinInPlace, AGoroutineThatHasNotStartedIsRunByItsJoiner) {
   run(Options{.procs = 1}, [] {
-    const std::uint64_t before = stats().total.claims;
+    const std::uint64_t before = stats().total.joined_in_place;
     const std::uint64_t my_id = goroutine_id();
     std::uint64_t child_id = 0;
     spawn([&] { child_id = goroutine_id(); }).join();
-    EXPECT_EQ(stats().total.claims, before + 1);
+    EXPECT_EQ(stats().total.joined_in_place, before + 1);
     EXPECT_NE(child_id, 0u);
     EXPECT_NE(child_id, my_id);  // a goroutine of its own all the same
     EXPECT_EQ(goroutine_id(), my_id);
@@ -65,7 +65,7 @@ TEST(JoinInPlace, TheEntryLeftInTheQueueIsNotRunAgain) {
     go([&] { ++third_runs; });
     first.join();  // from the middle of the ring
     second.join();
-    EXPECT_EQ(stats().total.claims, 2u);
+    EXPECT_EQ(stats().total.joined_in_place, 2u);
     EXPECT_EQ(third_runs, 0);
     EXPECT_TRUE(eventually([&] { return third_runs == 1; }));
     EXPECT_EQ(first_runs, 1);
@@ -91,9 +91,9 @@ TEST(JoinInPlace, RecordsOfJoinedGoroutinesMayBeReusedWhileTheirEntriesAreStillQ
 
 TEST(JoinInPlace, AGoroutineThatAskedForAStackIsNotRunOnTheJoiners) {
   run(Options{.procs = 1}, [] {
-    const std::uint64_t before = stats().total.claims;
+    const std::uint64_t before = stats().total.joined_in_place;
     EXPECT_EQ(spawn(GoOptions{.stack_size = 1024 * 1024}, [] { return 7; }).join(), 7);
-    EXPECT_EQ(stats().total.claims, before);
+    EXPECT_EQ(stats().total.joined_in_place, before);
   });
 }
 

@@ -1,6 +1,6 @@
-// Model of [watch]: timers are armed while threads go to sleep, keep the watch, wake up and hand it on.
+// Model of [timer-duty]: timers are armed while threads go to sleep, have the timer duty, wake up and hand it on.
 //
-// The model mirrors timers.cc (arm, watch_over), wake.cc (start_searcher) and find_work.cc (rest) with the same
+// The model mirrors timers.cc (arm, see_to_timer), wake.cc (start_searcher) and find_work.cc (rest) with the same
 // lock. The earliest timer of a P is a number, changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   When nobody does anything any more and a P is idle: somebody sleeps until the earliest timer, or until
@@ -18,13 +18,13 @@
 #include <algorithm>
 
 #include "sched/rest/search.h"
-#include "sched/rest/watch.h"
+#include "sched/rest/timer_duty.h"
 
 namespace {
 
 using magpie::base::relaxed;
 using magpie::sched::Search;
-using magpie::sched::Watch;
+using magpie::sched::TimerDuty;
 using model::chosen;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -33,7 +33,7 @@ constexpr std::int64_t kSoon = 5, kLater = 10;
 template <int threads>
 struct Runtime {
   Search search;
-  Watch watch;
+  TimerDuty timer_duty;
   model::Atomic<std::int64_t> earliest[2] = {{kNever}, {kNever}};
   rl::mutex lock;
   // guarded by lock
@@ -63,7 +63,7 @@ struct Runtime {
   }
 
   void wake_searcher() {
-    if (!search.owes_a_searcher()) return;
+    if (!search.try_book_searcher()) return;
     lock.lock(RL_INFO);
     int sleeper = 0;
     while (sleeper < threads && !listed[sleeper]) ++sleeper;
@@ -121,7 +121,7 @@ struct Runtime {
         if (!fire(next)) continue;  // searches, finds nothing, rests again
         search.stop();
         if (!chosen<"MUTANT_NO_CHAIN">()) wake_searcher();
-        if (runs_for_ever) return leave();
+        if (runs_for_ever) return end();
         if (!search.try_start(threads)) search_anyway();
         continue;
       }
@@ -132,7 +132,7 @@ struct Runtime {
   }
   void sleep(int m, std::int64_t until) {
     sleeps_until[m] = until;
-    leave();
+    end();
     wake_up[m].wait(false, false, RL_INFO);
     if (!over) sleeps_until[m] = kNever;
   }
@@ -151,7 +151,7 @@ struct Runtime {
   void search_anyway() { search.wake_searching(), search.add_idle(); }
 
   // One thread less does anything; the last lets the sleepers end.
-  void leave() {
+  void end() {
     if (--awake != 0) return;
     over = true;
     for (auto& event : wake_up) event.set(RL_INFO);
@@ -171,7 +171,7 @@ struct ArmOrSleep : model::Scenario<2> {
   void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
-      rt.leave();
+      rt.end();
     } else {
       rt.rest(1, false);
     }
@@ -189,7 +189,7 @@ struct ArmWhileKept : model::Scenario<2> {
   void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
-      rt.leave();
+      rt.end();
     } else {
       rt.rest(1, false);
     }
@@ -207,7 +207,7 @@ struct HandOn : model::Scenario<3> {
   void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
-      rt.leave();
+      rt.end();
     } else {
       rt.rest(static_cast<int>(index), true);
     }
