@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "chan/channel.h"
-#include "sched/core/p.h"
 
 namespace magpie::chan {
 namespace {
@@ -53,7 +52,7 @@ Channel& channel_of(const SelectCase& one) { return *chan::channel_of(one.channe
 std::size_t draw(const Presence& presence, std::size_t n) {
   if (n == 1) return 0;
   sched::M* m = presence.m();
-  std::uint64_t random = m != nullptr ? m->p->random.next() : random_of_thread();
+  std::uint64_t random = m != nullptr ? sched::random_of(m) : random_of_thread();
   return static_cast<std::size_t>((random * n) >> 32);
 }
 

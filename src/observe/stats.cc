@@ -73,9 +73,9 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.busy_ns += one.busy_ns;
 }
 
-void count_states(Runtime& rt, Stats& stats) {
+void count_states(Stats& stats) {
   Entry entry;
-  rt.records.for_each([&stats](G* g) {
+  runtime->records.for_each([&stats](G* g) {
     switch (g->state.load(base::relaxed)) {
       case GState::free:
       case GState::ended:
@@ -96,36 +96,36 @@ void count_states(Runtime& rt, Stats& stats) {
   });
 }
 
-Stats read(Runtime& rt) {
+Stats read() {
   Stats stats;
   std::int64_t now_ns = base::now_ns();
-  std::size_t in_use = rt.ps.count();
-  for (P* p : rt.ps.all()) {
+  std::size_t in_use = runtime->ps.count();
+  for (P* p : runtime->ps.all()) {
     ProcStats one = read(*p, now_ns);
     add(stats.total, one);
     stats.timers += p->timers.size();
     if (stats.procs.size() < in_use) stats.procs.push_back(one);
   }
-  stats.global_queue_length = rt.global.size();
-  Search::View view = rt.search.view();
+  stats.global_queue_length = runtime->global.size();
+  Search::View view = runtime->search.view();
   stats.idle_procs = static_cast<int>(view.idle);
   stats.searching_threads = static_cast<int>(view.searching);
-  stats.threads = rt.threads.count();
-  stats.idle_threads = rt.idle.idle_threads();
-  stats.goroutines_without_p = rt.away.load(base::relaxed);
-  stats.preempted_threads = rt.preempted.load(base::relaxed);
-  stats.valve_openings = rt.sysmon.valve().openings();
+  stats.threads = runtime->threads.count();
+  stats.idle_threads = runtime->idle.idle_threads();
+  stats.goroutines_without_p = runtime->without_p.count();
+  stats.preempted_threads = runtime->preempted.load(base::relaxed);
+  stats.valve_openings = runtime->sysmon.valve().openings();
   stats.goroutines = num_goroutines();
-  count_states(rt, stats);
+  count_states(stats);
   return stats;
 }
 
 }  // namespace
 
 Stats stats() {
-  if (current_m() != nullptr) return read(*runtime);
+  if (current_m() != nullptr) return read();
   Visit visit;
-  return visit ? read(*runtime) : Stats{};
+  return visit ? read() : Stats{};
 }
 
 }  // namespace magpie

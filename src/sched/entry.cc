@@ -1,10 +1,11 @@
 #include "sched/entry.h"
 
-#include "sched/core/loop.h"
 #include "sched/core/queues.h"
+#include "sched/core/switching.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
+#include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 namespace {
@@ -47,5 +48,7 @@ M* enter_runtime_slow(M* m) {
   if (take_idle_p(m)) return m;
   return switch_away(m, m->current, nullptr, queue_up, nullptr);
 }
+
+std::uint32_t random_of(M* m) { return m->p->random.next(); }
 
 }  // namespace magpie::sched

@@ -31,6 +31,9 @@ namespace magpie::sched {
   return m != nullptr && m->grip.try_enter();
 }
 
+// A random number of m's P. Inside.
+std::uint32_t random_of(M* m);
+
 class Entry {
  public:
   Entry() : m_(current_m()) {

@@ -1,16 +1,10 @@
 #include "sched/park.h"
 
-#include <sched.h>
-
-#include <magpie/runtime.h>
-
 #include "base/check.h"
 #include "sched/core/find_work.h"
-#include "sched/core/loop.h"
 #include "sched/core/queues.h"
+#include "sched/core/switching.h"
 #include "sched/current.h"
-#include "sched/entry.h"
-#include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/bound.h"
 
@@ -25,6 +19,11 @@ void park(WaitReason reason, Commit commit, void* argument) {
   if (g->bound) [[unlikely]]
     return park_bound(m, g, commit, argument);
   switch_away(m, g, next_at_hand(m), commit, argument);
+}
+
+bool is_worth_spinning(M* m) {
+  Search::View view = runtime->search.view();
+  return runtime->ps.count() > view.idle + view.searching + 1 && m->p->queue.is_empty();
 }
 
 namespace {
@@ -56,58 +55,3 @@ void ready(G* g) {
 }
 
 }  // namespace magpie::sched
-
-namespace magpie {
-namespace {
-
-using namespace sched;
-
-void yield_to(M* m, G* next) {
-  G* g = m->current;
-  g->move(GState::running, GState::runnable);
-  switch_away_yielding(m, g, next);
-}
-
-// Nobody is at hand.
-[[gnu::noinline]] void yield_to_global(M* m) {
-  runtime->chaos.disturb();
-  G* next = nullptr;
-  if (!loop_is_wanted(m)) {
-    do {
-      next = runtime->global.pop();
-      if (next == nullptr) return;  // nobody else is ready here
-    } while (!admit(m, next));
-  }
-  yield_to(m, next);
-}
-
-void yield_inside(M* m) {
-  G* g = m->current;
-  if (g->bound) [[unlikely]]
-    return yield_bound(m, g);
-  G* next = next_at_hand(m);
-  if (next == nullptr) [[unlikely]]
-    return yield_to_global(m);
-  yield_to(m, next);
-}
-
-[[gnu::noinline]] void yield_slow() {
-  Entry entry;
-  if (entry.m() == nullptr) {
-    sched_yield();
-  } else {
-    yield_inside(entry.m());
-  }
-}
-
-}  // namespace
-
-void yield() {
-  M* m = current_m();
-  if (!try_enter_runtime(m)) [[unlikely]]
-    return yield_slow();
-  yield_inside(m);
-  leave_runtime();
-}
-
-}  // namespace magpie

@@ -10,6 +10,10 @@ namespace magpie::sched {
 // It returns false if the goroutine need not wait.
 void park(WaitReason reason, Commit commit, void* argument);
 
+// Whether m's goroutine may wait a moment without parking: the one it waits for may run now, on another P, and no
+// other goroutine could use this one.
+bool is_worth_spinning(M* m);
+
 // Makes a parked goroutine run. Exactly once per park, by whoever its commit step told; from any thread.
 void ready(G* g);
 

@@ -60,11 +60,11 @@ G* new_goroutine_outside() {
   return g;
 }
 
-void finish_start(M* m, G* g, G* homeless) {
-  if (homeless == g) {
+void start_slow(M* m, G* g, G* unplaced) {
+  if (unplaced == g) {
     put_next(m, g);
   } else {
-    if (homeless != nullptr) put_last(m, homeless);
+    if (unplaced != nullptr) put_last(m, unplaced);
     wake_searcher(m);
   }
   if (!m->p->slice_over) return;
@@ -72,7 +72,7 @@ void finish_start(M* m, G* g, G* homeless) {
   if (m->current != nullptr) yield();  // null: a timer started it
 }
 
-void start_goroutine_outside(G* g, detail::TaskBody body) {
+void start_outside(G* g, detail::TaskBody body) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
   runtime->started_outside.fetch_add(1, base::relaxed);
@@ -103,11 +103,10 @@ namespace {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr) {
-    start_goroutine_outside(g, body);
+    start_outside(g, body);
     return end_visit();
   }
-  G* homeless;
-  if (!start_goroutine(m, g, body, homeless)) finish_start(m, g, homeless);
+  start(m, g, body);
 }
 
 }  // namespace
@@ -154,11 +153,7 @@ void start_task(Task* task, TaskBody body) noexcept {
   M* m = current_m();
   if (!try_enter_runtime(m)) [[unlikely]]
     return start_task_slow(g, body);
-  G* homeless;
-  if (start_goroutine(m, g, body, homeless)) [[likely]]
-    return m->grip.leave();
-  finish_start(m, g, homeless);
-  leave_runtime();
+  start_and_leave(m, g, body);
 }
 
 }  // namespace magpie::detail

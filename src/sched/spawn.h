@@ -1,4 +1,8 @@
-// spawn.h: makes goroutines.
+// spawn.h: makes goroutines and starts them.
+//
+//   on an M           make_task takes a record from the P's cache; start puts it into runnext, and whoever was
+//                     there to the end of the ring
+//   on a plain thread the record comes from the pool, and goes to the global queue
 #pragma once
 
 #include <cstddef>
@@ -8,6 +12,7 @@
 
 #include "sched/core/m.h"
 #include "sched/core/queues.h"
+#include "sched/entry.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -15,30 +20,44 @@ namespace magpie::sched {
 // A goroutine record, not started, made by a plain thread. Throws std::bad_alloc.
 G* new_goroutine_outside();
 
-// Makes it ready to run for the first time, by a plain thread.
-void start_goroutine_outside(G* g, detail::TaskBody body);
+// Makes g ready to run for the first time, by a plain thread.
+void start_outside(G* g, detail::TaskBody body);
 
-// The same on m. The usual case calls nothing, so that it saves no registers; in others it is false and the caller
-// calls finish_start(), best as its last step. `homeless` is who has no place in a queue yet, or null: g itself,
-// or whoever was in the next slot before it.
-[[nodiscard, gnu::always_inline]] inline bool start_goroutine(M* m, G* g, detail::TaskBody body,
-                                                              G*& homeless) {
+// The rest of start(), rare: `unplaced` has no place in a queue yet; null: all have one.
+[[gnu::noinline]] void start_slow(M* m, G* g, G* unplaced);
+
+// Makes g ready to run for the first time, on m, inside. May yield: afterwards the caller may be on another M.
+// The usual case calls nothing, so that it saves no registers. True: start_slow was not needed.
+[[gnu::always_inline]] inline bool start(M* m, G* g, detail::TaskBody body) {
   P* p = m->p;
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
   p->counters.goroutines_started.increment();
-  if (!p->queue.next.try_put(g, homeless)) [[unlikely]] {
-    homeless = g;
+  G* unplaced;
+  if (!p->queue.next.try_put(g, unplaced)) [[unlikely]] {
+    start_slow(m, g, g);
     return false;
   }
-  if (homeless != nullptr) {
-    if (!p->queue.push(homeless)) [[unlikely]]
+  if (unplaced != nullptr) {  // displaced from the next slot
+    if (!p->queue.push(unplaced)) [[unlikely]] {
+      start_slow(m, g, unplaced);
       return false;
-    homeless = nullptr;
+    }
   }
   Search::View now;
-  return !runtime->search.seems_to_need_searcher(now) && !p->slice_over;
+  if (runtime->search.seems_to_need_searcher(now) || p->slice_over) [[unlikely]] {
+    start_slow(m, g, nullptr);
+    return false;
+  }
+  return true;
 }
-void finish_start(M* m, G* g, G* homeless);
+
+// The same by a goroutine that entered by try_enter_runtime(), as its last step inside.
+[[gnu::always_inline]] inline void start_and_leave(M* m, G* g, detail::TaskBody body) {
+  if (start(m, g, body)) [[likely]]
+    m->grip.leave();
+  else
+    leave_runtime();
+}
 
 }  // namespace magpie::sched

@@ -4,21 +4,17 @@
 #include <thread>
 
 #include "base/cpu.h"
-#include "sched/core/m.h"
 #include "sched/current.h"
-#include "sched/run/runtime.h"
+#include "sched/park.h"
 
 namespace magpie::sync {
 
-// Only if whoever holds the lock may be running now, on another P, and no other goroutine could use this one.
+// Only if the lock's holder may be running now, and no other goroutine could use this P.
 inline bool is_worth_spinning() {
   sched::M* m = sched::current_m();
-  if (m == nullptr) {
-    static const bool several_cpus = std::thread::hardware_concurrency() > 1;
-    return several_cpus;
-  }
-  sched::Search::View view = sched::runtime->search.view();
-  return sched::runtime->ps.count() > view.idle + view.searching + 1 && m->p->queue.is_empty();
+  if (m != nullptr) return sched::is_worth_spinning(m);
+  static const bool several_cpus = std::thread::hardware_concurrency() > 1;
+  return several_cpus;
 }
 
 // About a microsecond: long enough for the holder to do something useful before we take its cache line away again.

@@ -16,7 +16,7 @@
 // Mutant MUTANT_UNMARKED          the second who withdraws it is not told of the first
 #include "model_run.h"
 
-#include "sched/join.h"
+#include "sched/core/join_word.h"
 
 namespace {
 

@@ -157,7 +157,7 @@ struct Runtime {
     bool found = idle > 0;
     if (found) {
       --idle;
-      search.wake_counted();
+      search.remove_idle();
     } else {
       search.stop();
     }
@@ -243,7 +243,7 @@ struct Runtime {
         has_p = true;
         --idle;
         take_off_locked(index);
-        search.wake_counted();
+        search.remove_idle();
       }
     }
     lock.unlock(RL_INFO);
@@ -321,7 +321,7 @@ struct Runtime {
     if (can) {
       --idle;
       take_off_locked(index);
-      search.wake_searching();
+      search.remove_idle_add_searcher();
       m.searching = true;
     }
     lock.unlock(RL_INFO);

@@ -97,7 +97,7 @@ struct Runtime {
     bool found = idle > 0;
     if (found) {
       --idle;
-      search.wake_counted();
+      search.remove_idle();
     }
     bool stop_unlocked = chosen<"MUTANT_STOP_UNLOCKED">();
     if (!found && !stop_unlocked) search.stop();
@@ -169,7 +169,7 @@ struct Runtime {
       --sleepers;
       for (; at < sleepers; ++at) sleeping[at] = sleeping[at + 1];
       --idle;
-      search.wake_searching();
+      search.remove_idle_add_searcher();
       lock.unlock(RL_INFO);
       m.searching = true;
       return true;
@@ -220,7 +220,7 @@ struct Runtime {
     lock.lock(RL_INFO);
     if (idle > 0) {
       --idle;
-      search.wake_counted();
+      search.remove_idle();
     }
     lock.unlock(RL_INFO);
   }

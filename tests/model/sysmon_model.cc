@@ -134,7 +134,7 @@ struct Runtime {
   P* pop_idle() {
     lock.lock(RL_INFO);
     P* p = idle_count > 0 && !stopping.load(relaxed) ? idle[--idle_count] : nullptr;
-    if (p != nullptr) search.wake_counted();
+    if (p != nullptr) search.remove_idle();
     lock.unlock(RL_INFO);
     return p;
   }
@@ -281,7 +281,7 @@ struct Stop : WithSysmon<2> {
     rt.lock.lock(RL_INFO);
     rt.stopping.store(true, relaxed);
     rt.idle_count = 0;
-    rt.search.wake_counted();
+    rt.search.remove_idle();
     rt.lock.unlock(RL_INFO);
     if (waits) {
       if (!chosen<"MUTANT_STOP_SILENT">()) rt.wake_sysmon();

@@ -73,7 +73,7 @@ struct Runtime {
       return;
     }
     --idle;
-    search.wake_counted();
+    search.remove_idle();
     listed[sleeper] = false;
     lock.unlock(RL_INFO);
     ++awake;
@@ -87,7 +87,7 @@ struct Runtime {
     if (can) {
       --idle;
       listed[m] = false;
-      search.wake_searching();
+      search.remove_idle_add_searcher();
     }
     lock.unlock(RL_INFO);
     return can;
@@ -148,7 +148,7 @@ struct Runtime {
     return false;
   }
   // Enough others search: in the product it rests without having searched. Here every rest is a searcher's.
-  void search_anyway() { search.wake_searching(), search.add_idle(); }
+  void search_anyway() { search.remove_idle_add_searcher(), search.add_idle(); }
 
   // One thread less does anything; the last lets the sleepers end.
   void end() {
@@ -167,7 +167,7 @@ struct Runtime {
 // One arms while the other goes to sleep.
 struct ArmOrSleep : model::Scenario<2> {
   Runtime<2> rt;
-  void before() override { rt.search.wake_searching(), rt.search.add_idle(); }
+  void before() override { rt.search.remove_idle_add_searcher(), rt.search.add_idle(); }
   void thread(unsigned index) override {
     if (index == 0) {
       rt.arm(0, kLater);
@@ -183,7 +183,7 @@ struct ArmOrSleep : model::Scenario<2> {
 struct ArmWhileKept : model::Scenario<2> {
   Runtime<2> rt;
   void before() override {
-    rt.search.wake_searching(), rt.search.add_idle();
+    rt.search.remove_idle_add_searcher(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
   void thread(unsigned index) override {
@@ -201,7 +201,7 @@ struct ArmWhileKept : model::Scenario<2> {
 struct HandOn : model::Scenario<3> {
   Runtime<3> rt;
   void before() override {
-    for (int i = 0; i < 2; ++i) rt.search.wake_searching(), rt.search.add_idle();
+    for (int i = 0; i < 2; ++i) rt.search.remove_idle_add_searcher(), rt.search.add_idle();
     rt.earliest[1].store(kSoon, relaxed);
   }
   void thread(unsigned index) override {

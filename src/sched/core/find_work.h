@@ -1,45 +1,34 @@
 // find_work.h: which goroutine does an M run next? The policy, as a list.
 //
-//   1. the world stops: leave
-//   2. due timers of the own P
-//   3. every 61st tick: a look at everything else, which takes a few into the inbox: from each line of the global queue, and
-//      from the network. While the inbox holds some, every second turn is its
-//   4. runnext, for as long as the turn of its waker lasts
-//   5. own ring
-//   6. a fair share of the global queue
-//   7. the network
-//   8. due timers of others; half of another P's ring, random victims, four rounds; in the last round also a runnext
-//   9. search on for a while if that has paid lately
-//  10. give the P up, look at everything once more, sleep
+//   1  the world stops: the M gives its P up and sleeps
+//   2  timers of the own P that are due
+//   3  every 61st tick, a look at everything else: it takes a few goroutines into the P's inbox, from each line of
+//      the global queue and from the network. While the inbox holds some, every second turn is its
+//   4  runnext, for as long as the turn of its waker lasts
+//   5  the own ring, oldest first
+//   6  the inbox
+//   7  a fair share of the global queue: stopped goroutines that are due, urgent ones, usual ones
+//   8  the network, without blocking
+//   9  a search, unless enough other Ms search: timers of all Ps that are due; half of another P's ring, in random
+//      order, four rounds, in the last one also another P's runnext; again for as long as that has paid lately
+//  10  rest: give the P up, look at everything once more, sleep (rest.h)
 //
-// 3 to 5 are at hand (next_at_hand): a goroutine that blocks tries them on its own stack before it leaves, and switches
-// straight to what it finds. Why nobody waits for ever: docs/fairness.md.
+// Steps 3 to 6 are at hand: a goroutine that blocks tries them on its own stack, and switches straight to what it
+// finds (next_at_hand). Why no goroutine waits for ever: docs/fairness.md.
 #pragma once
-
-#include <cstdint>
 
 #include "sched/core/m.h"
 
 namespace magpie::sched {
 
-// Turns of all Ps so far: while this stands still, nothing new has run.
-std::uint64_t all_turns();
-
-// Something can be taken from a queue, as far as can be seen without locks.
-bool work_is_visible();
-
-// [search-or-sleep] [timer-duty] By one who gave a P or a thread back and does not go to sleep himself: what was left to that one,
-// or was out of sight meanwhile, is found by another.
-void look_again_for_others();
-
-// The world stops, or there is housekeeping: a goroutine that can should leave for the loop.
-bool loop_is_wanted(M* m);
-
-// Steps 1 and 3 to 5. Null: nothing at hand, or the loop is wanted.
-G* next_at_hand(M* m);
-
-// All of them; sleeps until there is something. The M holds a P before and after, maybe another one.
+// All steps; sleeps until there is something. m holds a P before and after, maybe another one.
 // Null: the runtime ends.
 G* find_work(M* m);
+
+// Steps 3 to 6. Null: nothing is at hand, or the loop is wanted.
+G* next_at_hand(M* m);
+
+// The world stops, or timers are due: a goroutine that can should switch to the loop.
+bool loop_is_wanted(M* m);
 
 }  // namespace magpie::sched

@@ -24,7 +24,7 @@
 #include "base/atomic.h"
 #include "base/check.h"
 #include "base/cpu.h"
-#include "sched/join.h"
+#include "sched/core/join_word.h"
 #include "sched/wait_reason.h"
 #include "stack/stack.h"
 

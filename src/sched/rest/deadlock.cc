@@ -54,18 +54,18 @@ void print_goroutines() {
 bool may_be_deadlock() {
   Search::View view = runtime->search.view();
   return runtime->options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
-         view.idle == runtime->ps.count() && runtime->away.load(base::seq_cst) == 0 &&
+         view.idle == runtime->ps.count() && runtime->without_p.count() == 0 &&
          runtime->global.empty() && earliest_timer_ns() == kNever && !outsiders_came();
 }
 
-void set_library_thread(bool (*want_events)()) {
-  library_thread_is_awaited.store(want_events, std::memory_order_release);
+void set_library_thread(bool (*is_awaited)()) {
+  library_thread_is_awaited.store(is_awaited, std::memory_order_release);
 }
 
 bool has_other_threads() {
-  auto want_events = library_thread_is_awaited.load(std::memory_order_acquire);
-  if (want_events != nullptr && want_events()) return true;
-  int of_the_library = want_events != nullptr ? 1 : 0;
+  auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
+  if (is_awaited != nullptr && is_awaited()) return true;
+  int of_the_library = is_awaited != nullptr ? 1 : 0;
   return count_process_threads() != runtime->threads.count() + runtime->threads.helpers() +
                                         runtime->sysmon.helpers() + of_the_library;
 }

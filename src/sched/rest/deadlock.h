@@ -16,9 +16,9 @@ namespace magpie::sched {
 [[nodiscard]] bool has_other_threads();
 
 // The process has a thread of the library's own that belongs to no runtime. It wakes only goroutines
-// that wait for it: want_events() tells whether there are any, or the thread is about to wake one.
+// that wait for it: is_awaited() tells whether there are any, or the thread is about to wake one.
 // Asked when all goroutines wait. Null: there is no such thread.
-void set_library_thread(bool (*want_events)());
+void set_library_thread(bool (*is_awaited)());
 
 // Acts on Options::on_deadlock.
 void report_deadlock();

@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/fence.h"
-#include "sched/core/find_work.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
-#include "sched/taking/bound.h"
+#include "sched/taking/hand_off.h"
 #include "sched/waiter.h"
 
 namespace magpie::sched {
@@ -128,16 +127,16 @@ void Network::put_in_global(Batch& batch) {
   }
 }
 
-bool Network::sleep_in_poller(M* m, std::int64_t until_ns) {
-  if (!in_use() || !role_.try_take(Role::sleeps)) return false;
+Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
+  if (!in_use() || !role_.try_take(Role::sleeps)) return Slept::not_there;
   {
     std::lock_guard hold(runtime->idle.lock());
-    if (!m->listed) {  // it was handed a P
+    if (!m->rest.listed) {  // it was handed a P
       role_.give_back();
-      return false;
+      return Slept::not_there;
     }
     runtime->idle.move_to_end_locked(m);
-    m->sleeps_in_poller = true;
+    m->rest.in_poller = true;
   }
   runtime->chaos.disturb();
   Batch batch;
@@ -149,13 +148,10 @@ bool Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   P* p = nullptr;
   {
     std::lock_guard hold(runtime->idle.lock());
-    if (m->listed) {
-      m->sleeps_in_poller = false;
-      if (batch.count != 0 && !runtime->world.stopping()) p = runtime->idle.pop_p_locked();
-      if (p != nullptr) {
-        runtime->idle.remove_locked(m);
-        runtime->search.wake_counted();
-      }
+    if (m->rest.listed) {
+      m->rest.in_poller = false;
+      if (batch.count != 0 && !runtime->world.stopping()) p = runtime->idle.take_p_locked();
+      if (p != nullptr) runtime->idle.remove_locked(m);
     }
   }
   if (p == nullptr) {
@@ -164,7 +160,7 @@ bool Network::sleep_in_poller(M* m, std::int64_t until_ns) {
       wake_searcher(nullptr);
       runtime->sysmon.look_soon();  // all Ps may be held, by loops
     }
-    return true;
+    return Slept::without_p;
   }
   begin_with(m, p);
   p->counters.polls.increment();
@@ -175,7 +171,7 @@ bool Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   }
   // For one, sysmon sees to the role that this M leaves.
   if (batch.count > 1 || runtime->sysmon.helpers() == 0) wake_searcher(m);
-  return true;
+  return Slept::with_p;
 }
 
 std::int64_t Network::look_after(std::int64_t now_ns) {

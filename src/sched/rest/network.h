@@ -49,9 +49,13 @@ class Network {
   // If nobody has asked lately: a few, into m's inbox; or into its ring, while others could run them.
   void poll_if_overdue(M* m);
 
-  // By an M on the list of sleeping ones, in place of sleeping. False: it is not its turn, or it was handed a P.
-  // True: it has slept; afterwards it has a P, or is on the list, or was handed a P: see has_p and listed.
-  [[nodiscard]] bool sleep_in_poller(M* m, std::int64_t until_ns);
+  // By an M on the list of sleeping Ms, in place of sleeping.
+  enum class Slept {
+    not_there,  // there are no descriptors, another M sleeps in the poller, or m was handed a P before
+    with_p,     // goroutines became ready, and m has taken a P for them: they are in its ring
+    without_p  // m is on the list still, or was handed a P; what became ready is in the global queue
+  };
+  [[nodiscard]] Slept sleep_in_poller(M* m, std::int64_t until_ns);
 
   // Whoever sleeps in the poller looks at its wake_up.
   void interrupt() { poller_.interrupt(); }

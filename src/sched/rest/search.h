@@ -96,8 +96,8 @@ class Search {
   void add_idle() { word_.fetch_add(kIdle, base::seq_cst); }
 
   // A P leaves the idle list, for a thread that is, or is not, already counted as a searcher.
-  void wake_counted() { word_.fetch_sub(kIdle, base::seq_cst); }
-  void wake_searching() { word_.fetch_sub(kIdle - kSearcher, base::seq_cst); }
+  void remove_idle() { word_.fetch_sub(kIdle, base::seq_cst); }
+  void remove_idle_add_searcher() { word_.fetch_sub(kIdle - kSearcher, base::seq_cst); }
 
  private:
   static constexpr std::uint64_t kSearcher = 1;

@@ -6,7 +6,6 @@
 
 #include "base/cpu.h"
 #include "base/other_thread.h"
-#include "sched/core/find_work.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/bound.h"
@@ -115,7 +114,7 @@ void Sysmon::bother(P* p, M* m) {
       if (can_be_stopped) take(p, m, Because::ran_long, Need::others);
       return;
     case 2:  // not one that sleeps: it may be in a system call that a signal ends
-      if (can_be_stopped && !base::is_asleep_in_kernel(m->tid.load(base::relaxed)))
+      if (can_be_stopped && !base::is_asleep_in_kernel(m->os.tid.load(base::relaxed)))
         runtime->preemption.stop(m);
       return;
     default:  // [grip] asks, and thinks better of it: its next entry is a slow one

@@ -23,6 +23,7 @@
 #include "base/fence.h"
 #include "sched/core/loop.h"
 #include "sched/core/queues.h"
+#include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/rest/fire.h"
@@ -30,7 +31,7 @@
 #include "sched/run/runtime.h"
 #include "sched/run_end.h"
 #include "sched/spawn.h"
-#include "sched/taking/bound.h"
+#include "sched/taking/hand_off.h"
 #include "sched/threads/fork.h"
 #include "sched/threads/overflow.h"
 #include "sched/threads/uncaught.h"
@@ -147,7 +148,7 @@ struct Installed {
 void run_with(Main main) {
   G* main_goroutine = make_main(main);
   M* m = runtime->threads.adopt_caller();  // the last that may throw
-  runtime->threads.start_maker();
+  runtime->threads.maker.start();
   runtime->sysmon.start();
   P* first = runtime->ps.in_use()[0];
   first->state.store(PState::running, base::relaxed);
@@ -155,18 +156,13 @@ void run_with(Main main) {
   {
     std::lock_guard hold(runtime->idle.lock());
     std::span<P* const> others = runtime->ps.in_use().subspan(1);
-    for (auto p = others.rbegin(); p != others.rend(); ++p) {
-      runtime->idle.push_locked(*p);
-      runtime->search.add_idle();
-    }
+    for (auto p = others.rbegin(); p != others.rend(); ++p) runtime->idle.give_p_locked(*p);
   }
   open_to_outsiders();  // before main runs, and it may run elsewhere
-  G* homeless;
-  if (!start_goroutine(m, main_goroutine, main_body, homeless))
-    finish_start(m, main_goroutine, homeless);
+  start(m, main_goroutine, main_body);
   run_loop(m);
   close_to_outsiders();
-  runtime->threads.stop_maker();
+  runtime->threads.maker.stop();
   runtime->threads.join_all();
   runtime->sysmon.stop();
   // What timers and goroutines leave behind is destroyed by user code, on a thread like any other, whose waits must not be for

@@ -17,8 +17,8 @@
 #include "cpus/affinity.h"
 #include "cpus/default_procs.h"
 #include "sched/entry.h"
-#include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 namespace {

@@ -51,7 +51,7 @@ struct Runtime {
   Search search;         // [search-or-sleep]
   TimerDuty timer_duty;  // [timer-duty]
   AbandonedTimers abandoned_timers;
-  Idle idle;
+  Idle idle{search};
   GlobalQueue global;
   Network network;
 
@@ -70,9 +70,6 @@ struct Runtime {
 
   LongCalls long_calls;
 
-  // atomic, unproven: goroutines that run without a P, or are about to queue for one; seq_cst, for
-  // the detection of deadlocks
-  base::Atomic<int> away{0};
   // atomic, a count: next block of goroutine ids; only uniqueness counts
   base::Atomic<std::uint64_t> next_ids{1};
   // atomic, a count: goroutines started, or readied, by plain threads; for people

@@ -107,7 +107,7 @@ std::uint64_t number_of(const M* wanted) {
 int locked_and_idle() {
   int count = 0;
   std::lock_guard hold(runtime->idle.lock());
-  runtime->threads.for_each([&](M* m) { count += m->in_place.waits_locked() ? 1 : 0; });
+  runtime->threads.for_each([&](M* m) { count += m->rest.in_place.waits_locked() ? 1 : 0; });
   return count;
 }
 
@@ -140,8 +140,8 @@ void print_counters(Writer& out) {
       "valve=%llu",
       Number{sums.parks.read()}, Number{sums.wakes.read()}, Number{sums.searches.read()},
       Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
-      Number{sums.handoffs.read()}, Number{sums.preemptions.read()},
-      runtime->away.load(base::relaxed), Number{runtime->sysmon.valve().openings()});
+      Number{sums.handoffs.read()}, Number{sums.preemptions.read()}, runtime->without_p.count(),
+      Number{runtime->sysmon.valve().openings()});
 }
 
 void print_p(const P& p, Writer& out) {
@@ -174,7 +174,7 @@ void print_m(M* m, Writer& out) {
   bool locked = running != nullptr && running->bound;
   out.add(" lockedg=%s without_p=%s blocking=%s tid=%d\n",
           OrNil(locked, locked ? running->id : 0).text, yes_no(m->grip.is_taken()), yes_no(in_call),
-          static_cast<int>(m->tid.load(base::relaxed)));
+          static_cast<int>(m->os.tid.load(base::relaxed)));
 }
 
 void print_g(const G& g, Writer& out) {
@@ -196,11 +196,13 @@ void print_g(const G& g, Writer& out) {
 void print_where_m_waits(const M* m, Writer& out) {
   M* successor = m->successor.glance();
   out.add("      inside=%s asleep=%s in_poller=%s in_place=%s handed=%s successor=%s over=%s\n",
-          yes_no(m->grip.is_inside()), yes_no(m->listed), yes_no(m->sleeps_in_poller),
-          yes_no(m->in_place.waits_locked()),
-          OrNil(m->handed != nullptr, m->handed != nullptr ? Number(m->handed->index) : 0).text,
+          yes_no(m->grip.is_inside()), yes_no(m->rest.listed), yes_no(m->rest.in_poller),
+          yes_no(m->rest.in_place.waits_locked()),
+          OrNil(m->rest.handed != nullptr,
+                m->rest.handed != nullptr ? Number(m->rest.handed->index) : 0)
+              .text,
           OrNil(successor != nullptr,
-                successor != nullptr ? Number(successor->tid.load(base::relaxed)) : 0)
+                successor != nullptr ? Number(successor->os.tid.load(base::relaxed)) : 0)
               .text,
           yes_no(m->is_over || m->has_ended));
 }
@@ -219,7 +221,7 @@ extern "C" void magpie_print_state() {
       : runtime->world.stopping() ? "stops"
                                   : "goes on",
       runtime->world.still_held(), runtime->threads.count(), runtime->idle.idle_threads(),
-      yes_no(runtime->threads.has_wanted()), runtime->preempted.load(base::relaxed),
+      yes_no(runtime->threads.maker.has_wanted()), runtime->preempted.load(base::relaxed),
       runtime->global.size(), runtime->global.urgent(), runtime->global.stopped());
   print_counters(out);
   out.add("\n");

@@ -6,6 +6,7 @@
 #include "sched/core/queues.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 
@@ -13,8 +14,7 @@ void World::stop(M* self) {
   std::unique_lock hold(runtime->idle.lock());
   phase_.begin_stop_locked();
   std::uint32_t held = runtime->ps.count();
-  while (P* p = runtime->idle.pop_p_locked()) {
-    runtime->search.wake_counted();
+  while (P* p = runtime->idle.take_p_locked()) {
     p->state.store(PState::stopped, base::relaxed);
     --held;
   }
@@ -29,18 +29,12 @@ void World::stop(M* self) {
 void World::take_back_locked(P* p) {
   // Before the stopper is told, which writes it too.
   if (phase_.stopping()) p->state.store(PState::stopped, base::relaxed);
-  if (!phase_.give_to_stopper_locked()) {
-    runtime->idle.push_locked(p);
-    runtime->search.add_idle();
-  }
+  if (!phase_.give_to_stopper_locked()) runtime->idle.give_p_locked(p);
 }
 
 bool World::give_up_p(M* m) {
   P* p = m->p;
-  if (m->searching) {
-    m->searching = false;
-    runtime->search.stop();
-  }
+  if (m->searching) runtime->idle.end_search(m);
   {
     std::lock_guard hold(runtime->idle.lock());
     if (ending()) return false;
@@ -48,7 +42,7 @@ bool World::give_up_p(M* m) {
     m->p = nullptr;
     p->end_hold(base::now_ns());
     take_back_locked(p);
-    runtime->idle.push_locked(m);
+    runtime->idle.list_locked(m);
   }
   return sleep_until_handed_a_p(m);
 }
@@ -62,8 +56,7 @@ void World::start(M* self) {
     for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
       if (self != nullptr && *p == self->p) continue;
       if ((*p)->is_empty()) {
-        runtime->idle.push_locked(*p);
-        runtime->search.add_idle();
+        runtime->idle.give_p_locked(*p);
       } else {
         (*p)->state.store(PState::running, base::relaxed);
         (*p)->next_idle = with_work;
@@ -85,12 +78,12 @@ void World::start(M* self) {
 void World::shut_down() {
   std::lock_guard hold(runtime->idle.lock());
   phase_.end_locked();
-  while (M* m = runtime->idle.pop_m_locked()) {
-    m->handed = nullptr;
+  while (M* m = runtime->idle.take_m_locked()) {
+    m->rest.handed = nullptr;
     wake(m);
   }
   runtime->threads.for_each([](M* m) {
-    if (m->in_place.send_home_locked(m->handed)) m->wake_up.set();  // [in-place]
+    if (m->rest.in_place.send_home_locked(m->rest.handed)) m->wake_up.set();  // [in-place]
   });
   runtime->sysmon.hurry();  // it says so if somebody does not come
 }

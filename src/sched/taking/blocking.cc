@@ -1,4 +1,4 @@
-// blocking.cc: a goroutine says that it blocks its thread, or that it must stay on it.
+// blocking.cc: a goroutine says that it blocks its thread.
 //
 // A goroutine outside the runtime needs no P, so there is nothing to give up before the call and nothing to get back
 // after it: the mark only tells sysmon not to wait until it has found out by itself. If the P was taken
@@ -16,7 +16,6 @@
 #include "sched/entry.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
-#include "sched/taking/bound.h"
 
 namespace magpie::detail {
 
@@ -35,7 +34,7 @@ bool is_waited_for(P* p) {
 // thread needs a lock to begin that a stopped one holds.
 M* take_sleeping_thread() {
   std::lock_guard hold(runtime->idle.lock());
-  return runtime->world.stopping() ? nullptr : runtime->idle.pop_m_locked();
+  return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked();
 }
 
 // Returns its M, maybe another than it was.
@@ -56,10 +55,10 @@ M* take_sleeping_thread() {
   p->end_hold(m->handed_over_ns);
   p->counters.handoffs.increment();
   m->grip.set_taken();
-  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.add();
   runtime->without_p.announce(m);
-  next->handed = p;
-  next->handed_searching = false;
+  next->rest.handed = p;
+  next->rest.handed_searching = false;
   wake(next);
   return m;
 }
@@ -101,24 +100,3 @@ BlockingCall::~BlockingCall() {
 }
 
 }  // namespace magpie::detail
-
-namespace magpie {
-
-using namespace sched;
-
-// Without an Entry, which may end on another thread: it is this one that the caller wants to stay on.
-ThreadLock::ThreadLock() noexcept {
-  M* m = current_m();
-  if (m == nullptr) return;
-  ++m->thread_locks;
-  m->current->bound = true;
-}
-
-ThreadLock::~ThreadLock() {
-  Entry entry;
-  M* m = entry.m();
-  if (m == nullptr || m->thread_locks == 0 || --m->thread_locks != 0) return;
-  m->current->bound = false;
-}
-
-}  // namespace magpie

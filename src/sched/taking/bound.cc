@@ -1,17 +1,19 @@
 #include "sched/taking/bound.h"
 
+#include <magpie/blocking.h>
+
 #include <mutex>
 #include <utility>
 
 #include "base/clock.h"
-#include "sched/core/find_work.h"
-#include "sched/core/loop.h"
 #include "sched/core/queues.h"
+#include "sched/core/switching.h"
 #include "sched/current.h"
+#include "sched/entry.h"
 #include "sched/rest/fire.h"
-#include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/free_cpu.h"
+#include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 namespace {
@@ -19,7 +21,8 @@ namespace {
 Goes sleep_in_place(M* m) {
   m->wake_up.wait();
   P* p;
-  if (Goes goes = m->in_place.take_what_came(m->handed, p); goes != Goes::with_p) return goes;
+  if (Goes goes = m->rest.in_place.take_what_came(m->rest.handed, p); goes != Goes::with_p)
+    return goes;
   begin_with(m, p);
   use_free_cpu(m);
   return Goes::with_p;
@@ -29,24 +32,11 @@ Goes sleep_in_place(M* m) {
 bool get_in_place(M* m) {
   std::lock_guard hold(runtime->idle.lock());
   if (runtime->world.ending()) return false;
-  m->in_place.begin_locked();
+  m->rest.in_place.begin_locked();
   return true;
 }
 
 }  // namespace
-
-void let_go(P* p) {
-  runtime->chaos.disturb();
-  p->end_hold(base::now_ns());
-  bool queued = !p->is_empty();
-  {
-    std::lock_guard hold(runtime->idle.lock());
-    if (runtime->world.stopping()) queued = false;  // whoever starts it again sees to the queue
-    if (!queued) runtime->world.take_back_locked(p);
-  }
-  if (queued) return start_thread_for(p, Searching::no);
-  look_again_for_others();
-}
 
 // Without a P the M's loop leaves for the thread, see loop().
 void end_bound(M* m) {
@@ -58,50 +48,6 @@ void end_bound(M* m) {
   // Before the P looks for another thread: that one may need this one's place under the limit.
   runtime->threads.note_ended(m);
   let_go(p);
-}
-
-void wake_successor(M* m, int cpu) {
-  if (M* next = m->successor.take()) {
-    next->handed->free_cpu = cpu;
-    wake(next);
-  }
-}
-
-void begin_with(M* m, P* p) {
-  m->p = p;
-  runtime->chaos.disturb();
-  p->begin_hold(m, base::now_ns());
-  runtime->chaos.muddle(p);
-  runtime->pins.bind(m);
-  runtime->sysmon.wake_if_asleep();
-}
-
-void note_back(M* m) {
-  m->grip.set_own();
-  runtime->away.fetch_sub(1, base::seq_cst);
-}
-
-bool take_idle_p(M* m) {
-  P* p;
-  {
-    std::lock_guard hold(runtime->idle.lock());
-    p = runtime->world.stopping() ? nullptr : runtime->idle.pop_p_locked();
-    if (p == nullptr) return false;
-    runtime->search.wake_counted();
-  }
-  begin_with(m, p);
-  note_back(m);
-  return true;
-}
-
-bool wait_for_p(M* m) {
-  if (m->is_over) return false;
-  {
-    std::lock_guard hold(runtime->idle.lock());
-    if (runtime->world.ending()) return false;
-    runtime->idle.push_locked(m);
-  }
-  return sleep_until_handed_a_p(m);
 }
 
 bool wait_in_place(M* m, Line line) {
@@ -150,16 +96,16 @@ void let_out(G* g) {
   M* its = g->thread;
   {
     std::lock_guard hold(runtime->idle.lock());
-    if (!its->in_place.let_out_locked()) return;  // the runtime ends
+    if (!its->rest.in_place.let_out_locked()) return;  // the runtime ends
   }
-  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.add();
   its->wake_up.set();
 }
 
 M* hand_p_to_thread_of(P* p, G* g) {
   M* its = g->thread;
   std::lock_guard hold(runtime->idle.lock());
-  return its->in_place.hand_locked(its->handed, p) ? its : nullptr;
+  return its->rest.in_place.hand_locked(its->rest.handed, p) ? its : nullptr;
 }
 
 bool pass_p_to_thread_of(M* m, G* g) {
@@ -169,6 +115,13 @@ bool pass_p_to_thread_of(M* m, G* g) {
   if (its == nullptr) return false;
   its->wake_up.set();
   return wait_for_p(m);
+}
+
+G* take_bound() {
+  for (;;) {
+    G* g = runtime->global.take_bound();
+    if (g == nullptr || admit(nullptr, g)) return g;
+  }
 }
 
 void park_bound(M* m, G* g, Commit commit, void* argument) {
@@ -196,3 +149,24 @@ void yield_bound(M* m, G* g) {
 }
 
 }  // namespace magpie::sched
+
+namespace magpie {
+
+using namespace sched;
+
+// Without an Entry, which may end on another thread: it is this one that the caller wants to stay on.
+ThreadLock::ThreadLock() noexcept {
+  M* m = current_m();
+  if (m == nullptr) return;
+  ++m->thread_locks;
+  m->current->bound = true;
+}
+
+ThreadLock::~ThreadLock() {
+  Entry entry;
+  M* m = entry.m();
+  if (m == nullptr || m->thread_locks == 0 || --m->thread_locks != 0) return;
+  m->current->bound = false;
+}
+
+}  // namespace magpie

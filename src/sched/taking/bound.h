@@ -28,24 +28,6 @@
 
 namespace magpie::sched {
 
-// Wakes the M that got the P which was taken from m, unless somebody has. It goes on, on the given CPU (free_cpu.h).
-void wake_successor(M* m, int cpu);
-
-// The M gets p: everything that comes with it.
-void begin_with(M* m, P* p);
-
-// The caller gives up p, and nobody has it: to those who wait for it, to whoever stops the world, or to the idle ones.
-void let_go(P* p);
-
-// An M whose P was taken while its goroutine ran has one again, or its goroutine stands in a queue.
-void note_back(M* m);
-
-// For such an M: takes an idle P if there is one.
-[[nodiscard]] bool take_idle_p(M* m);
-
-// For an M without a P and without a goroutine: sleeps until it is handed one. False: the runtime, or the thread, ends.
-[[nodiscard]] bool wait_for_p(M* m);
-
 // For an M without a P whose goroutine is to go on here: puts it in a queue and sleeps until somebody passes a P.
 // False: the runtime ends; the M has no P.
 enum class Line { urgent, stopped };
@@ -68,7 +50,7 @@ void yield_bound(M* m, G* g);
 // A goroutine that was bound has ended, and with it its thread, unless that is the one that called run().
 void end_bound(M* m);
 
-// Ends the calling thread's part, in the middle of a goroutine: the runtime ends, and it never goes on.
-[[noreturn]] void abandon_goroutine(M* m);
+// A bound goroutine of the global queue, which brings its own thread; or null.
+G* take_bound();
 
 }  // namespace magpie::sched

@@ -13,7 +13,7 @@ int this_cpu() { return sched_getcpu(); }
 void move_to_free_cpu(M* m) {
   int cpu = std::exchange(m->p->free_cpu, kAnyCpu);
   bool all_cpus_are_used = static_cast<int>(runtime->ps.count()) >= runtime->procs_source.cpus();
-  if (!all_cpus_are_used || m->pinned_to != -1 || cpu == this_cpu()) return;
+  if (!all_cpus_are_used || m->os.pinned_to != -1 || cpu == this_cpu()) return;
   cpu_set_t mine, one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);

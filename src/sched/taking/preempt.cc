@@ -71,11 +71,11 @@ void Preemption::unblock(M* m) const {
   sigemptyset(&mine);
   sigaddset(&mine, signal_);
   pthread_sigmask(SIG_UNBLOCK, &mine, &before);
-  m->signal_was_blocked = sigismember(&before, signal_) == 1;
+  m->os.signal_was_blocked = sigismember(&before, signal_) == 1;
 }
 
 void Preemption::block_again(M* m) const {
-  if (signal_ == 0 || !m->signal_was_blocked) return;
+  if (signal_ == 0 || !m->os.signal_was_blocked) return;
   sigset_t mine;
   sigemptyset(&mine);
   sigaddset(&mine, signal_);
@@ -84,7 +84,7 @@ void Preemption::block_again(M* m) const {
 
 void Preemption::stop(M* m) {
   m->signalled.store(true, base::relaxed);
-  syscall(SYS_tgkill, getpid(), m->tid.load(base::relaxed), signal_);
+  syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), signal_);
 }
 
 }  // namespace magpie::sched

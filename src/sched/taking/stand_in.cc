@@ -6,17 +6,16 @@
 #include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/rest/fire.h"
-#include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 
 void StandIn::fire_timers() {
   {
     std::lock_guard hold(runtime->idle.lock());
-    m_.p = runtime->world.stopping() ? nullptr : runtime->idle.pop_p_locked();
+    m_.p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked();
     if (m_.p == nullptr) return;
-    runtime->search.wake_counted();
   }
   set_current_m(&m_);
   while (G* g = fire_others(&m_)) put_last(&m_, g);

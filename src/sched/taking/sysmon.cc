@@ -11,15 +11,16 @@
 #include "base/cpu_slices.h"
 #include "base/os.h"
 #include "base/other_thread.h"
-#include "sched/core/find_work.h"
 #include "sched/core/queues.h"
 #include "sched/rest/fire.h"
+#include "sched/rest/rest.h"
 #include "sched/rest/wake.h"
 #include "sched/run/procs.h"
 #include "sched/run/runtime.h"
 #include "sched/run/schedtrace.h"
 #include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
+#include "sched/taking/hand_off.h"
 #include "sched/taking/preempt.h"
 
 namespace magpie::sched {
@@ -40,7 +41,7 @@ std::int64_t cpu_ns_of_holders() {
   std::int64_t used = 0;
   for (P* p : runtime->ps.in_use()) {
     M* m = p->holder.load(base::acquire);
-    if (m != nullptr) used += base::cpu_ns_of(m->tid.load(base::relaxed));
+    if (m != nullptr) used += base::cpu_ns_of(m->os.tid.load(base::relaxed));
   }
   return used;
 }
@@ -64,7 +65,8 @@ bool some_are_inside(std::uint32_t idle) {
 // [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody has the timer duty.
 bool is_needed_by_nobody(std::uint32_t idle) {
   bool quiet = idle != 0 && !some_are_inside(idle) && !runtime->world.stopping() &&
-               !runtime->threads.has_wanted() && !work_is_visible() && !some_are_out_of_sight();
+               !runtime->threads.maker.has_wanted() && !work_is_visible() &&
+               !some_are_out_of_sight();
   if (!quiet) return false;
   std::int64_t earliest = earliest_timer_ns();
   return earliest == kNever || runtime->timer_duty.covers(earliest);
@@ -113,8 +115,8 @@ void Sysmon::look_around() {
   next_ns_ = std::min(next_ns_, runtime->without_p.look(now_ns_));
   look_at_those_without_thread();
   look_at_idle_ps();
-  if (runtime->world.stopping()) runtime->threads.give_back_wanted();
-  if (procs_refresh_is_due()) runtime->threads.ask_for_refresh();
+  if (runtime->world.stopping()) runtime->threads.maker.give_back_wanted();
+  if (procs_refresh_is_due()) runtime->threads.maker.ask_for_refresh();
   runtime->schedtrace.print_if_due(now_ns_);
   be_chaotic();
 }
@@ -172,7 +174,7 @@ void Sysmon::wait_for_the_end() {
           "the "
           "runtime, is in blocking(), or waits for what is none of Magpie's, such as a std::mutex; "
           "one that a dropped goroutine holds is never unlocked",
-          static_cast<int>(m->tid.load(base::relaxed)));
+          static_cast<int>(m->os.tid.load(base::relaxed)));
     });
   }
   while (!stop_.load(base::relaxed)) event_.wait();
@@ -189,16 +191,16 @@ void Sysmon::look_at_idle_ps() {
 // A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted
 // goroutine holds. That goroutine brings a thread of its own.
 void Sysmon::look_at_those_without_thread() {
-  if (runtime->global.stopped() == 0 || !runtime->threads.has_wanted()) return;
+  if (runtime->global.stopped() == 0 || !runtime->threads.maker.has_wanted()) return;
   look_again_in(kBirthNs);
-  while (P* p = runtime->threads.take_back_wanted(now_ns_ - kBirthNs)) {
+  while (P* p = runtime->threads.maker.take_back_wanted(now_ns_ - kBirthNs)) {
     bool was_for_searcher = p->wanted_by_searcher;
     G* held = runtime->global.pop_stopped();
     if (held == nullptr)
       return start_thread_for(p, was_for_searcher ? Searching::yes : Searching::no);
     if (was_for_searcher) {
       std::lock_guard hold(runtime->idle.lock());
-      runtime->search.stop();
+      runtime->idle.unbook_searcher_locked();
     }
     M* its = hand_p_to_thread_of(p, held);
     if (its == nullptr) return;  // the runtime ends

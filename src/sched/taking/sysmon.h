@@ -92,6 +92,8 @@ class Sysmon {
   Heir choose_heir(P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
   bool is_to_be_given_up(P* p) const;
+  bool too_many_run_on() const;
+  void note_taken(P* p, M* m, Because because, Need need);
   void take(P* p, M* m, Because because, Need need);
   void take_for_stopped_world(P* p, M* m);
   void be_chaotic();  // see chaos.h

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/other_thread.h"
-#include "sched/core/find_work.h"
-#include "sched/rest/wake.h"
+#include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
+#include "sched/taking/hand_off.h"
 #include "sched/taking/sysmon.h"
 
 namespace magpie::sched {
@@ -42,7 +42,7 @@ void Sysmon::look_at(P* p) {
   if (m != seen.holder || turns != seen.turns) {
     seen.turn = P::Seen::Turn{};
     seen.turn.since_ns = now_ns_;
-    seen.turn.cpu_ns = base::cpu_ns_of(m->tid.load(base::relaxed));
+    seen.turn.cpu_ns = base::cpu_ns_of(m->os.tid.load(base::relaxed));
     seen.holder = m;
     seen.turns = turns;
     ask_for_turns_of_others(p);
@@ -78,7 +78,7 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
   if (passed < kTurnBeforeUrgentNs) return look_again_in(kTurnBeforeUrgentNs - passed);
 
   // Asleep, or busy? Its clock tells, read twice.
-  pid_t thread = m->tid.load(base::relaxed);
+  pid_t thread = m->os.tid.load(base::relaxed);
   std::int64_t clock = base::cpu_ns_of(thread);
   std::int64_t since_look = now_ns_ - turn.looked_ns;
   if (turn.looked_ns == 0 || since_look >= kBlockedNs) {

@@ -4,8 +4,8 @@
 #include "base/other_thread.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
-#include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
+#include "sched/taking/hand_off.h"
 #include "sched/taking/preempt.h"
 #include "sched/taking/sysmon.h"
 #include "sched/timers.h"
@@ -48,7 +48,7 @@ Heir Sysmon::choose_heir(P* p, Because because, Need need) {
 // stopped before and has computed ever since need not prove it.
 bool Sysmon::computes_on(P* p, M* m) {
   if (valve_.is_open()) return false;
-  pid_t thread = m->tid.load(base::relaxed);
+  pid_t thread = m->os.tid.load(base::relaxed);
   bool went_on_after_stop = m->stopped_before_turn == p->turns();
   return (went_on_after_stop ||
           p->seen.turn.stretch.length_ns(thread, base::cpu_ns_of(thread)) >= kLongStretchNs) &&
@@ -62,55 +62,57 @@ bool Sysmon::is_to_be_given_up(P* p) const {
   return no_thread_comes() && (some_wait || p->timers.earliest_ns() <= now_ns_);
 }
 
+// Threads that run on without a P compete with the others for the CPUs: not too many at a time.
+bool Sysmon::too_many_run_on() const {
+  return runtime->without_p.computing() >= static_cast<int>(runtime->ps.count());
+}
+
+// The P was taken from m: what sysmon, the P and the counters have to know.
+void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
+  bool blocked = because == Because::blocked;
+  something_happened_ = true;
+  look_again_in(blocked ? kBlockingCallGapNs : kUsualGapNs);  // the next holder may block at once
+  runtime->without_p.add();
+  runtime->without_p.note(m, now_ns_, blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
+                          p->seen.turn.stretch);
+  p->counters.handoffs.increment();
+  if (!blocked) p->counters.preemptions.increment();
+  if (because == Because::ran_long) {
+    std::int64_t used = base::cpu_ns_of(m->os.tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
+    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
+  }
+  if (m->is_in_blocking_call()) runtime->long_calls.note_taken();
+  if (need == Need::urgent) p->ticks_to_look = 0;  // the next holder looks there first
+  p->seen = P::Seen{};
+}
+
+// Choose the heir, take the P, and hand it over; or put the heir back.
 void Sysmon::take(P* p, M* m, Because because, Need need) {
   if (m->grip.is_inside()) return retry_later(p, kUsualGapNs);
-  bool ran_long = because == Because::ran_long;
-  bool is_stopped = ran_long && computes_on(p, m);
-  // Those that run on without a P compete with the others for the CPUs: not too many at a time.
+  bool is_stopped = because == Because::ran_long && computes_on(p, m);
   bool runs_on = because != Because::blocked && !is_stopped;
-  if (runs_on && runtime->without_p.computing() >= static_cast<int>(runtime->ps.count()))
-    return retry_later(p, kUsualGapNs);
+  if (runs_on && too_many_run_on()) return retry_later(p, kUsualGapNs);
   Heir heir = choose_heir(p, because, need);
   if (heir.is_nobody() && !is_to_be_given_up(p)) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p)) {
     put_back(heir);
     return retry_later(p, kUsualGapNs);
   }
-
-  // The P is ours. Whoever gets it may block at once.
   wake_successor(m, kAnyCpu);  // of an earlier P: there is room for one
-  something_happened_ = true;
-  look_again_in(because == Because::blocked ? kBlockingCallGapNs : kUsualGapNs);
-  std::int64_t used = base::cpu_ns_of(m->tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
-  runtime->away.fetch_add(1, base::seq_cst);
-  runtime->without_p.note(
-      m, now_ns_, because == Because::blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
-      p->seen.turn.stretch);
-  p->counters.handoffs.increment();
-  if (because != Because::blocked) p->counters.preemptions.increment();
-  if (ran_long) {
-    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
-  }
-  if (m->is_in_blocking_call()) runtime->long_calls.note_taken();
-  if (need == Need::urgent) p->ticks_to_look = 0;  // look there first
-  p->seen = P::Seen{};
-
+  note_taken(p, m, because, need);
   if (heir.is_nobody()) return let_go(p);
   p->end_hold(now_ns_);
   M* next = hand_over(p, heir);
   if (next == nullptr) return;  // the runtime ends
-  if (is_stopped) {
-    m->successor.set(next);
-    runtime->preemption.stop(m);
-    look_again_in(Preemption::kStopsWithinNs);
-  } else {
-    sched::wake(next);
-  }
+  if (!is_stopped) return sched::wake(next);
+  m->successor.set(next);  // m's thread wakes it as it stops
+  runtime->preemption.stop(m);
+  look_again_in(Preemption::kStopsWithinNs);
 }
 
 void Sysmon::take_for_stopped_world(P* p, M* m) {
   if (!take_from(m, p)) return;
-  runtime->away.fetch_add(1, base::seq_cst);
+  runtime->without_p.add();
   runtime->without_p.note(m, now_ns_, WithoutP::Computes::no);
   p->seen = P::Seen{};
   let_go(p);  // the world may go on again already

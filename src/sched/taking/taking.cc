@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "sched/core/find_work.h"
+#include "sched/rest/rest.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/bound.h"
@@ -20,7 +20,7 @@ bool take_from(M* m, const P* p) {
 
 Heir choose_sleeping_thread() {
   std::lock_guard hold(runtime->idle.lock());
-  return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.pop_m_locked()};
+  return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked()};
 }
 
 Heir choose_stopped() { return Heir{.stopped = runtime->global.pop_stopped()}; }
@@ -32,10 +32,10 @@ void put_back(Heir heir) {
   if (heir.thread != nullptr) {
     std::lock_guard hold(runtime->idle.lock());
     if (runtime->world.ending()) {
-      heir.thread->handed = nullptr;
+      heir.thread->rest.handed = nullptr;
       wake(heir.thread);
     } else {
-      runtime->idle.push_locked(heir.thread);
+      runtime->idle.list_locked(heir.thread);
     }
   }
   // The thread may have seen work and gone to sleep all the same, as it was about to be handed a P.
@@ -44,8 +44,8 @@ void put_back(Heir heir) {
 
 M* hand_over(P* p, Heir heir) {
   if (heir.stopped != nullptr) return hand_p_to_thread_of(p, heir.stopped);
-  heir.thread->handed = p;
-  heir.thread->handed_searching = false;
+  heir.thread->rest.handed = p;
+  heir.thread->rest.handed_searching = false;
   return heir.thread;
 }
 

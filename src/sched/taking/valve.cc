@@ -11,7 +11,7 @@ void Valve::look_at(M* m, std::int64_t still_ns) {
   bool may_be_knot = still_ns >= kKnotNs && m->grip.is_inside() &&
                      !m->in_own_sleep.load(base::relaxed) &&
                      (open_ || runtime->global.stopped() != 0);
-  if (may_be_knot && base::is_asleep_in_kernel(m->tid.load(base::relaxed))) knot_seen_ = true;
+  if (may_be_knot && base::is_asleep_in_kernel(m->os.tid.load(base::relaxed))) knot_seen_ = true;
 }
 
 bool Valve::act() {

@@ -5,30 +5,30 @@
 
 #include "base/other_thread.h"
 #include "sched/run/runtime.h"
-#include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
+#include "sched/taking/hand_off.h"
 #include "sched/taking/preempt.h"
 
 namespace magpie::sched {
 namespace {
 
 // How soon, and how seldom, to look again at one that runs without a P.
-constexpr std::int64_t kFirstAwayGapNs = 1'000'000;
-constexpr std::int64_t kLongestAwayGapNs = 5'000'000;
+constexpr std::int64_t kFirstGapNs = 1'000'000;
+constexpr std::int64_t kLongestGapNs = 5'000'000;
 
 }  // namespace
 
 void WithoutP::set_computes(M* m, bool computes) {
-  if (std::exchange(m->away.computes, computes) != computes) computing_ += computes ? 1 : -1;
+  if (std::exchange(m->without_p.computes, computes) != computes) computing_ += computes ? 1 : -1;
 }
 
 void WithoutP::note(M* m, std::int64_t now_ns, Computes computes, Stretch stretch) {
   set_computes(m, computes == Computes::yes);
-  m->away.stretch = stretch;
-  m->away.looked_ns = m->away.taken_ns = now_ns;
-  m->away.gap_ns = kFirstAwayGapNs;
-  if (std::exchange(m->away.listed, true)) return;
-  m->away.next = std::exchange(first_, m);
+  m->without_p.stretch = stretch;
+  m->without_p.looked_ns = m->without_p.taken_ns = now_ns;
+  m->without_p.gap_ns = kFirstGapNs;
+  if (std::exchange(m->without_p.listed, true)) return;
+  m->without_p.next = std::exchange(first_, m);
 }
 
 void WithoutP::note_announced(std::int64_t now_ns) {
@@ -40,43 +40,43 @@ std::int64_t WithoutP::look(std::int64_t now_ns) {
   std::int64_t next_look_ns = timer::kNever;
   for (M** link = &first_; *link != nullptr;) {
     M* m = *link;
-    M::Away& away = m->away;
+    M::WithoutP& its = m->without_p;
     bool is_back = !m->grip.is_taken();
     // It may have come back before it was told of its successor.
-    if (is_back || now_ns - away.taken_ns >= Preemption::kStopsWithinNs) wake_successor(m, kAnyCpu);
+    if (is_back || now_ns - its.taken_ns >= Preemption::kStopsWithinNs) wake_successor(m, kAnyCpu);
     if (is_back) {
       set_computes(m, false);
-      away.listed = false;
-      *link = away.next;
+      its.listed = false;
+      *link = its.next;
       continue;
     }
     // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
-    if (m->is_in_blocking_call() || now_ns - away.looked_ns >= away.gap_ns) look_at(m, now_ns);
-    next_look_ns = std::min(next_look_ns, away.looked_ns + away.gap_ns);
-    link = &away.next;
+    if (m->is_in_blocking_call() || now_ns - its.looked_ns >= its.gap_ns) look_at(m, now_ns);
+    next_look_ns = std::min(next_look_ns, its.looked_ns + its.gap_ns);
+    link = &its.next;
   }
   return next_look_ns;
 }
 
 void WithoutP::look_at(M* m, std::int64_t now_ns) {
-  M::Away& away = m->away;
-  away.looked_ns = now_ns;
+  M::WithoutP& its = m->without_p;
+  its.looked_ns = now_ns;
   if (m->is_in_blocking_call()) {
-    away.gap_ns = kLongestAwayGapNs;
-    away.stretch = Stretch{};
+    its.gap_ns = kLongestGapNs;
+    its.stretch = Stretch{};
     set_computes(m, false);
     return;
   }
-  pid_t thread = m->tid.load(base::relaxed);
-  std::int64_t length = away.stretch.length_ns(thread, base::cpu_ns_of(thread));
+  pid_t thread = m->os.tid.load(base::relaxed);
+  std::int64_t length = its.stretch.length_ns(thread, base::cpu_ns_of(thread));
   bool may_be_stopped =
       !m->grip.is_inside() && runtime->options.preempt && !runtime->sysmon.valve().is_open();
   set_computes(m, length > 0);
   if (length < kLongStretchNs) {
     // One that has begun to compute is looked at again soon.
-    away.gap_ns = length > 0 ? kFirstAwayGapNs : std::min(2 * away.gap_ns, kLongestAwayGapNs);
+    its.gap_ns = length > 0 ? kFirstGapNs : std::min(2 * its.gap_ns, kLongestGapNs);
   } else if (may_be_stopped && !base::is_asleep_in_kernel(thread)) {
-    away.gap_ns = kFirstAwayGapNs;
+    its.gap_ns = kFirstGapNs;
     runtime->preemption.stop(m);
   }
 }

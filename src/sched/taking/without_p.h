@@ -17,6 +17,12 @@ class WithoutP {
   // m's thread, inside: it has given its P away for a blocking call, and sysmon is to note it.
   void announce(M* m) { announced_.announce(m); }  // [announce]
 
+  // Goroutines that run without a P, or are about to queue for one: one more, one less, and how many.
+  // seq_cst, for the detection of deadlocks.
+  void add() { count_.fetch_add(1, base::seq_cst); }
+  void remove() { count_.fetch_sub(1, base::seq_cst); }
+  int count() const { return count_.load(base::seq_cst); }
+
   // ---- sysmon only
 
   // Its P was taken, because it computes or for another reason. `stretch`: what is known of how it computes.
@@ -37,6 +43,7 @@ class WithoutP {
   M* first_ = nullptr;  // sysmon only
   int computing_ = 0;   // sysmon only
   Announcements<M> announced_;
+  base::Atomic<int> count_{0};  // atomic, unproven: see add()
 };
 
 }  // namespace magpie::sched

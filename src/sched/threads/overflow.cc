@@ -77,16 +77,16 @@ void open_signal_stack(M* m) {
   mine.ss_sp = memory;
   mine.ss_size = kSignalStackBytes;
   sigaltstack(&mine, nullptr);
-  m->signal_stack = memory;
+  m->os.signal_stack = memory;
 }
 
 void close_signal_stack(M* m) {
-  if (m->signal_stack == nullptr) return;
+  if (m->os.signal_stack == nullptr) return;
   stack_t none = {};
   none.ss_flags = SS_DISABLE;
   sigaltstack(&none, nullptr);
-  munmap(m->signal_stack, kSignalStackBytes);
-  m->signal_stack = nullptr;
+  munmap(m->os.signal_stack, kSignalStackBytes);
+  m->os.signal_stack = nullptr;
 }
 
 }  // namespace magpie::sched

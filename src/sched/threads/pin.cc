@@ -14,17 +14,17 @@ void Pins::prepare() {
 void Pins::bind(M* m) {
   if (cpus_.empty()) return;
   int cpu = cpus_[static_cast<std::size_t>(m->p->index) % cpus_.size()];
-  if (m->pinned_to == cpu) return;
+  if (m->os.pinned_to == cpu) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof one, &one) == 0) m->pinned_to = cpu;
+  if (sched_setaffinity(0, sizeof one, &one) == 0) m->os.pinned_to = cpu;
 }
 
 void Pins::release(M* m) {
-  if (m->pinned_to == -1) return;
+  if (m->os.pinned_to == -1) return;
   sched_setaffinity(0, sizeof all_, &all_);
-  m->pinned_to = -1;
+  m->os.pinned_to = -1;
 }
 
 }  // namespace magpie::sched

@@ -5,12 +5,7 @@
 // the work. Said once on stderr. The next try is made after a pause, so that a starved process is not kept
 // busy with failing calls.
 //
-// Making a thread allocates, and a preempted thread may hold the allocator's lock. Whoever waited for it inside the
-// runtime would keep a P that is needed to let that thread go on. So one thread, the maker, which has no P, makes all
-// others; the rest of the runtime only tells it. Without a maker (it could not be made) everybody makes threads himself.
-// Nobody makes any once the runtime ends: stop_maker() refuses those who come later, and waits for those who have begun.
-// A thread allocates when it begins, too. So it is born without a P: those that want one wait in a list, whoever has
-// begun takes the first, and sysmon may take it back for a goroutine that was preempted.
+// The maker makes them: maker.h.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +13,10 @@
 #include <vector>
 
 #include "base/atomic.h"
-#include "base/event.h"
 #include "base/lock.h"
 #include "sched/core/m.h"
 #include "sched/rest/wake.h"
+#include "sched/threads/maker.h"
 
 namespace magpie::sched {
 
@@ -35,30 +30,18 @@ class Threads {
   // Makes the calling thread an M. Throws std::bad_alloc.
   M* adopt_caller();
 
-  // The maker's life. After stop_maker() nobody makes threads, also if there was no maker.
-  void start_maker();
-  void stop_maker();
+  Maker maker;
 
   // A thread that takes this P, or finds it taken back, will be made. False: there is none to be had.
   [[nodiscard]] bool start(P* p, Searching searching);
-
-  // m's thread has begun. The P that it was made for, or null: it sleeps until it is handed one.
-  P* take_wanted(M* m);
-
-  // One that has waited for its thread since before `since_ns`, to be used otherwise; or null.
-  P* take_back_wanted(std::int64_t since_ns);
-  bool has_wanted() const { return wanted_count_ != 0; }
 
   // One for each that waits, at least one and at most `most`, that go to sleep at once, so that there are some to hand Ps to.
   // As many as are to be had, less those that sleep or are being made.
   static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
   void start_spares(std::size_t waiting, std::size_t most);
 
-  // The maker is to look up how many procs there should be.
-  void ask_for_refresh();
-
-  // The world stops: Ps that wait for a thread do without.
-  void give_back_wanted();
+  // Makes one. By the maker, or by an M if there is no maker. False: there is none to be had.
+  [[nodiscard]] bool make();
 
   // Waits for all threads made by start() to end.
   void join_all();
@@ -76,7 +59,7 @@ class Threads {
   bool are_refused() const;
 
   int count() const { return count_.load(base::relaxed); }
-  int helpers() const { return has_maker_ ? 1 : 0; }  // threads that are no Ms
+  int helpers() const { return maker.is_there() ? 1 : 0; }  // threads that are no Ms
   int limit() const { return limit_.load(base::relaxed); }
   int set_limit(int limit) { return limit_.exchange(limit, base::relaxed); }
 
@@ -88,21 +71,10 @@ class Threads {
   static std::unique_ptr<M> new_m();
   M* reuse_ended();
   static void prepare(M* m);
-  bool make();
-  bool make_one();
-  bool is_making();
-  void make_for_wanted();
   bool may_try_now() const;
   bool is_full();
   void complain(const char* why);
   M* publish(std::unique_ptr<M> m);
-  void serve_requests();
-  void make_spares(int count);
-  P* pop_wanted();
-  P* unlink_wanted_locked(P** link);
-  bool lacks_threads();
-  bool lacks_spares(int count);
-  void note_unborn(int change);
 
   base::Atomic<int> count_{0};                 // atomic, a count: read by anyone
   base::Atomic<int> limit_;                    // atomic, a hint: a wish
@@ -110,19 +82,7 @@ class Threads {
   base::Atomic<bool> complained_{false};       // atomic, a hint: once is enough
   base::Atomic<M*> newest_{nullptr};           // atomic, published: by makers; Ms stay
 
-  bool has_maker_ = false;  // fixed while goroutines run
-  pthread_t maker_{};
-  base::Event asked_;
-
-  base::Lock lock_;
-  // guarded by lock_
-  P* wanted_ = nullptr;                  // Ps that wait for a thread
-  base::Relaxed<int> wanted_count_ = 0;  // of them; may be read without the lock
-  int unborn_ = 0;                       // threads that were made and have not begun
-  int spares_wanted_ = 0;
-  bool refresh_wanted_ = false;
-  bool stop_ = false;
-  int making_ = 0;  // those who are in make()
+  base::Lock lock_;  // guards M::has_ended and the making of newest_ and count_
 };
 
 // The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by

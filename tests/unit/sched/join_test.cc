@@ -1,6 +1,6 @@
 // join_test.cc: the two words by which a goroutine's end, its joiner and its queue entry agree.
 
-#include "sched/join.h"
+#include "sched/core/join_word.h"
 
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@ TEST_F(SearchTest, WhileOneSearchesThePublisherLeavesItToThatOne) {
   search.add_idle();
   search.add_idle();
   ASSERT_TRUE(search.try_book_searcher());
-  search.wake_counted();
+  search.remove_idle();
   expect(1, 1);
   EXPECT_FALSE(search.try_book_searcher());
 }
@@ -49,7 +49,7 @@ TEST_F(SearchTest, AfterASearcherStoppedTheNextPublisherOwesOneAgain) {
   search.add_idle();
   search.add_idle();
   ASSERT_TRUE(search.try_book_searcher());
-  search.wake_counted();
+  search.remove_idle();
   search.stop();
   EXPECT_TRUE(search.try_book_searcher());
   expect(1, 1);
@@ -85,7 +85,7 @@ TEST_F(SearchTest, OneThatDidNotSearchRestsToo) {
 
 TEST_F(SearchTest, ARestingPMayWakeAsASearcher) {
   search.rest(Search::Was::not_searching);
-  search.wake_searching();
+  search.remove_idle_add_searcher();
   expect(1, 0);
 }
 

@@ -1,4 +1,4 @@
-// join.h: a goroutine ends, one other waits for it, runs it itself, or lets it go. Two words.
+// join_word.h: a goroutine ends, one other waits for it, runs it itself, or lets it go. Two words.
 //
 // Protocol  [join]
 //                   commit(waiter)             finish: the finisher must ready the waiter

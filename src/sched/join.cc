@@ -5,16 +5,19 @@
 // it breadth first into millions of parked parents. Only while three quarters of a usual stack are left, whatever stack
 // the joiner has: so much every goroutine may count on. A chain of joins goes on on a new stack then, after hundreds of
 // usual frames. And only for goroutines that asked for no stack of their own. Protocols [join] and [claim]:
-// sched/join.h.
+// core/join_word.h.
 #include <sched.h>
 
 #include <magpie/detail/task.h>
 #include <magpie/runtime.h>
 
 #include "base/cpu.h"
+#include "context/float_control.h"
 #include "sched/cancel_source.h"
-#include "sched/core/loop.h"
+#include "sched/core/ending.h"
 #include "sched/core/queues.h"
+#include "sched/core/slice.h"
+#include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/presence.h"
@@ -27,6 +30,67 @@ namespace magpie::detail {
 using namespace sched;
 
 namespace {
+
+// A goroutine that only starts and joins others in place gives way too when its slice is over.
+constexpr std::uint64_t kInPlacePerLook = 16;
+
+void run_in_place(M* m, G* child);
+
+// The rare joiner that handles or throws an exception: its state is not the child's.
+[[gnu::noinline]] void run_in_place_beside_exceptions(M* m, G* child) {
+  context::ExceptionState mine = std::exchange(*m->exceptions, {});
+  run_in_place(m, child);
+  *current_m()->exceptions = mine;
+}
+
+// The rare joiner that changed its floating-point control: the child has the default.
+[[gnu::noinline]] void run_in_place_with_default_float_control(M* m, G* child,
+                                                               context::FloatControl mine) {
+  context::set_default_float_control();
+  run_in_place(m, child);
+  mine.restore();
+}
+
+// Runs a claimed goroutine's body on the stack of the calling goroutine, which is m's, as that goroutine.
+void run_in_place(M* m, G* child) {
+  if (m->exceptions->any()) [[unlikely]]
+    return run_in_place_beside_exceptions(m, child);
+  if (context::FloatControl now; !now.is_default()) [[unlikely]]
+    return run_in_place_with_default_float_control(m, child, now);
+
+  G* parent = m->current;
+  parent->wait_reason.store(WaitReason::join, base::relaxed);
+  parent->move(GState::running, GState::waiting);
+  child->stack = parent->stack;
+  start_running(m, child);
+
+  m->grip.leave();
+  child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
+  if (child->extra != nullptr) [[unlikely]]
+    destroy_locals(*child->extra);
+  note_body_is_over(child);
+  m = come_back();
+
+  child->stack = nullptr;
+  if (child->bound)
+      [[unlikely]] {  // it ended with a ThreadLock: the thread is its joiner's too, and stays
+    child->bound = false;
+    m->thread_locks = 0;
+  }
+  child->state.store(GState::ended, base::relaxed);
+  P* p = m->p;
+  p->counters.goroutines_ended.increment();
+  p->counters.joined_in_place.increment();
+  if (p->counters.joined_in_place.read() % kInPlacePerLook == 0) look_at_slice(p);
+  start_running(m, parent);
+  context::reset_float_control();
+}
+
+// Bytes left on the stack of the calling goroutine, m's.
+[[gnu::always_inline]] inline std::size_t stack_left(const M* m) {
+  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  return static_cast<std::size_t>(here - m->current->stack->low);
+}
 
 bool has_room_for_another(M* m) {
   const stack::Stack* stack = m->current->stack;
@@ -72,29 +136,20 @@ inline void wait_as_goroutine(M* m, G* g) {
   if (!claim_and_run(m, g)) park_until_done(g);
 }
 
-[[gnu::noinline]] TaskRef start_as_thread(Task* task, TaskBody body) {
-  TaskRef ref{task, runtime->generation};
-  start_goroutine_outside(g_of(task), body);
-  end_visit();
-  return ref;
-}
-
-[[gnu::noinline]] TaskRef finish_joinable_start(M* m, Task* task, G* homeless) {
-  finish_start(m, g_of(task), homeless);
-  return TaskRef{task, runtime->generation};
-}
-
 [[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body) {
   Entry entry;
   M* m = entry.m();
-  if (m == nullptr) return start_as_thread(task, body);
-  G* homeless;
-  if (!start_goroutine(m, g_of(task), body, homeless))
-    return finish_joinable_start(m, task, homeless);
-  return TaskRef{task, runtime->generation};
+  TaskRef ref{task, runtime->generation};
+  if (m != nullptr) {
+    start(m, g_of(task), body);
+  } else {
+    start_outside(g_of(task), body);
+    end_visit();
+  }
+  return ref;
 }
 
-// A plain thread's leave to use the goroutine's record. False: its run() has ended.
+// A plain thread begins a visit to the run() of the goroutine, so that its record stays. False: that run() has ended.
 bool enter_run_of(TaskRef ref) {
   if (!begin_visit()) return false;
   if (runtime->generation == ref.generation) return true;
@@ -124,13 +179,7 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   M* m = current_m();
   if (!try_enter_runtime(m)) [[unlikely]]
     return start_joinable_slow(task, body);
-  G* homeless;
-  if (!start_goroutine(m, g, body, homeless)) [[unlikely]] {
-    TaskRef ref = finish_joinable_start(m, task, homeless);
-    leave_runtime();
-    return ref;
-  }
-  m->grip.leave();
+  start_and_leave(m, g, body);
   return TaskRef{task, runtime->generation};
 }
 

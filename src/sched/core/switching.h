@@ -1,0 +1,53 @@
+// switching.h: an M goes from one stack to another.
+//
+//   from                          to                                        by
+//   the thread's own stack        a loop on a pooled stack                  run_loop
+//   a goroutine that blocks       the next goroutine, if it has a stack;    switch_away
+//     or yields                   else a new loop on the M's spare stack
+//   a loop that found a           that goroutine; the loop is over and      end_loop_for
+//     goroutine with a stack      its stack becomes the M's spare
+//   a loop                        a loop on another stack                   move_loop_to
+//   a loop                        the thread's own stack                    end_loop_for_thread
+//   a goroutine that never        the thread's own stack                    abandon_goroutine
+//     goes on: run() ends
+//
+// Publishing  A goroutine that switches away is told to the world only after its registers are saved.
+//             The side that comes up runs the goroutine's commit step first thing (settle). Both sides
+//             run on the same thread, so M::left passes the step between them without an atomic.
+// Invariant   While a goroutine runs, its M holds a spare stack. So blocking never allocates.
+// Sanitizers  are told of every switch: note_departure, note_destination, note_arrival.
+#pragma once
+
+#include "sched/core/m.h"
+
+namespace magpie::sched {
+
+// Switches from the running goroutine g to `next` (null: to what the loop finds). g must not be
+// published before `commit` says so. Returns when g is resumed, on the M that it returns.
+M* switch_away(M* m, G* g, G* next, Commit commit, void* argument);
+
+// The same for a goroutine that yields: it goes to the end of the ring.
+void switch_away_yielding(M* m, G* g, G* next);
+
+// Ends the loop, and its stack with it: the M goes on with g, which has a stack.
+[[noreturn]] void end_loop_for(M* m, G* g);
+
+// Ends the loop: the M goes on with a new one on `other`.
+[[noreturn]] void move_loop_to(M* m, stack::Stack* other);
+
+// Ends the loop: the M's thread goes on where it called run_loop().
+[[noreturn]] void end_loop_for_thread(M* m);
+
+// Runs the loop on the calling thread until the runtime ends. The M holds a P.
+void run_loop(M* m);
+
+// Ends the calling thread's part in the middle of a goroutine: the runtime ends, and the goroutine
+// never goes on.
+[[noreturn]] void abandon_goroutine(M* m);
+
+inline void start_running(M* m, G* g) {
+  m->current = g;
+  g->state.store(GState::running, base::relaxed);
+}
+
+}  // namespace magpie::sched
