@@ -144,6 +144,61 @@ TEST_P(Fairness, GoroutinesBehindALoopRunAlthoughAnotherPIsIdle) {
   }
 }
 
+// Without preemption nothing takes the P from a loop. So nothing may be set aside for its P alone.
+TEST(Fairness, WithoutPreemptionNothingIsReservedBehindALoop) {
+  run(Options{.procs = 2, .preempt = false}, [] {
+    constexpr int kOthers = 200;
+    std::atomic<int> ran{0};
+    WaitGroup all;
+    for (int i = 0; i <= kOthers; ++i) {
+      all.go([&ran, loops = i == 3] {
+        while (loops && ran < kOthers) let_signals_in();
+        ++ran;
+      });
+    }
+    all.wait();
+    EXPECT_EQ(ran, kOthers + 1);
+  });
+}
+
+// Two Ps are busy for so long that goroutines of the global queue are overdue. Then both Ps look there, and have
+// nothing else to do soon after.
+void keep_goroutines_in_line_behind_a_loop() {
+  run(Options{.procs = 2, .preempt = false}, [] {
+    constexpr int kOthers = 20;
+    std::atomic<int> ran{0};
+    std::atomic<bool> queued{false};
+    WaitGroup busy, all;
+    for (int i = 0; i < 8;
+         ++i) {  // so that each P has some in its ring, and looks elsewhere now and then
+      busy.go([&] {
+        spin_until(queued);
+        for (int turn = 0; turn < 100; ++turn) yield();
+      });
+    }
+    all.add(kOthers + 1);
+    std::thread outsider([&] {
+      for (int i = 0; i <= kOthers; ++i) {
+        go([&, loops = i == 0] {
+          while (loops && ran < kOthers) let_signals_in();
+          ++ran;
+          all.done();
+        });
+      }
+      std::this_thread::sleep_for(50ms);  // until they are overdue
+      queued = true;
+    });
+    busy.wait();
+    all.wait();
+    outsider.join();
+    EXPECT_EQ(ran, kOthers + 1);
+  });
+}
+
+TEST(Fairness, WithoutPreemptionNothingIsKeptInAnInboxBehindALoop) {
+  for (int round = 0; round < 20; ++round) keep_goroutines_in_line_behind_a_loop();
+}
+
 // Two pairs, each of which wakes each other; one does a thousand times as much in each step.
 TEST(Fairness, PairsThatWakeEachOtherGetTimeNotTurns) {
   run(Options{.procs = 1}, [] {

@@ -44,6 +44,15 @@ struct alignas(base::kCacheLine) P {
   // fixed after construction
   const int index;
 
+  // fixed before it is used
+  // Goroutines may be set aside for the holder alone, in the inbox or reserved in the ring: sysmon can stop a
+  // goroutine that keeps them waiting. False: nothing stops it, and all must be where thieves find them.
+  bool may_set_aside = true;
+  void set_nothing_aside() {
+    may_set_aside = false;
+    queue.reserve_one_at_a_time();
+  }
+
   // holder only
   // Count down to the look at everything that is not the P's own, and to the look at the clock in a chain of goroutines that
   // are taken from runnext. Sysmon sets them to 0 if that takes too long; so they are looked at for 0 or less.

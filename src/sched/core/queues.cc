@@ -65,7 +65,8 @@ void put_in_inbox(M* m, std::span<G* const> woken) {
   P* p = m->p;
   Search::View view = runtime->search.view();
   bool others_could_run_them = view.idle != 0 || view.searching != 0;
-  std::size_t fit = others_could_run_them || p->is_empty() ? 0 : p->inbox.room();
+  bool goes_to_ring = others_could_run_them || p->is_empty() || !p->may_set_aside;
+  std::size_t fit = goes_to_ring ? 0 : p->inbox.room();
   fit = std::min(fit, woken.size());
   for (G* g : woken.first(fit)) p->inbox.put(g);
   // The next turn is theirs, unless the last one was the inbox's.

@@ -49,6 +49,9 @@ class RunQueue {
 #endif
   static constexpr std::uint64_t kHalf = kSlots / 2;
 
+  // Before the queue is used: nothing can stop a goroutine that runs long, so nothing may be reserved behind it.
+  void reserve_one_at_a_time() { most_reserved_ = 1; }
+
   // Appends. False when the ring is full: the caller owes g to the global queue, see spill.
   [[nodiscard]] bool push(G* g) {
     std::uint64_t tail = tail_.load(base::relaxed);  // relaxed: only we write it
@@ -198,7 +201,7 @@ class RunQueue {
       std::uint64_t waiting = tail_.load(base::relaxed) - head;
       if (waiting == 0) return false;
       std::uint64_t count = waiting / kReserveShare;
-      if (count > kReserve) count = kReserve;
+      if (count > most_reserved_) count = most_reserved_;
       if (count == 0) count = 1;
       // acquire for the sake of the failure, which needs it (GCC wants success to be no weaker). Nothing to
       // release: only the owner reads and later reuses these slots; as a read-modify-write it does not
@@ -210,6 +213,8 @@ class RunQueue {
       }
     }
   }
+
+  std::uint64_t most_reserved_ = kReserve;  // fixed before the queue is used
 
   // owner only
   std::uint64_t known_free_ = 0;

@@ -89,7 +89,10 @@ void reserve_procs(int n) {
                                 std::to_string(static_cast<std::uint64_t>(n) * sizeof(P) >> 20) +
                                 " MiB, more than a quarter of this machine's memory; use fewer");
   }
+  std::size_t before = runtime->ps.all().size();
   runtime->ps.grow_to(static_cast<std::size_t>(n));
+  if (runtime->can_stop_long_runners()) return;
+  for (P* p : runtime->ps.all().subspan(before)) p->set_nothing_aside();
 }
 
 bool procs_refresh_is_due() {

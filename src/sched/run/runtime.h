@@ -44,6 +44,9 @@ struct Runtime {
     return preempted.load(base::relaxed) >= options.max_preempted;
   }
 
+  // Whether sysmon takes the P of a goroutine that runs long.
+  bool can_stop_long_runners() const { return options.preempt && preemption.works(); }
+
   ProcsSource procs_source;
 
   PTable ps;

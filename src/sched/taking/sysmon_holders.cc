@@ -96,7 +96,7 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
   std::int64_t most_ns =
       need == Need::others ? std::max(2 * slice_ns, kLongestTurnNs) : kLongestTurnNs;
   std::int64_t used = clock - turn.cpu_ns;
-  bool can_be_stopped = runtime->options.preempt && runtime->preemption.works();
+  bool can_be_stopped = runtime->can_stop_long_runners();
   if (can_be_stopped && used >= own_ns) return take(p, m, Because::ran_long, need);
   if (can_be_stopped && passed >= most_ns) return take(p, m, Because::was_descheduled, need);
   look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
