@@ -14,6 +14,7 @@ namespace {
 
 void in_child() {
   forget_waiting_threads();
+  forget_timers(runtime);
   if (runtime == nullptr) return;
   if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
@@ -21,7 +22,6 @@ void in_child() {
   set_current_m(nullptr);
   forget_outsiders();
   forget_run();
-  forget_timers(*runtime);
   note_forgotten_run(runtime->generation);
   runtime = nullptr;
 }

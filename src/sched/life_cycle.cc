@@ -160,6 +160,7 @@ void run_with(Runtime& rt, Main main) {
       rt.search.add_idle();
     }
   }
+  open_timers();
   open_to_outsiders();  // before main runs, and it may run elsewhere
   G* homeless;
   if (!start_goroutine(rt, m, main_goroutine, main_body, homeless))

@@ -3,11 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <span>
 
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "sched/entry.h"
+#include "sched/outsider_gate.h"
 #include "sched/queues.h"
 #include "sched/runtime.h"
 
@@ -49,13 +51,20 @@ namespace {
   return true;
 }
 
+// [outsider] Plain threads take timers out of sets until drop_timers() does. A gate of its own: the one of the runtime closes as
+// soon as main has returned, and then run() waits for threads that may wait for somebody who stops a timer.
+OutsiderGate sets_gate;
+
 bool has_forgotten_sets = false;  // written in the child of a fork(), by its only thread
 
 [[gnu::noinline]] TimerSet::Removal disarm_from_outside(Timer& timer) {
-  Outsider leave;
-  if (leave) return TimerSet::remove(timer);
-  // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
-  // But not if it was the runtime of the parent of a fork(): its sets stay, in the child.
+  if (sets_gate.enter_unnoted()) {
+    TimerSet::Removal where = TimerSet::remove(timer);
+    sets_gate.leave();
+    return where;
+  }
+  // drop_timers() is at it, or was: it takes out what is left, and calls no code of users meanwhile.
+  // But if it was the runtime of the parent of a fork(), its sets stay, in the child.
   while (TimerSet* set = timer.word.view().set) {
     if (has_forgotten_sets && set->is_forgotten()) return TimerSet::remove(timer);
     sched_yield();
@@ -65,9 +74,13 @@ bool has_forgotten_sets = false;  // written in the child of a fork(), by its on
 
 }  // namespace
 
-void forget_timers(Runtime& rt) {
+void open_timers() { sets_gate.open(); }
+
+void forget_timers(Runtime* rt) {
+  new (&sets_gate) OutsiderGate;
+  if (rt == nullptr) return;
   has_forgotten_sets = true;
-  for (P* p : rt.ps.all()) p->timers.forget();
+  for (P* p : rt->ps.all()) p->timers.forget();
 }
 
 bool arm(Timer& timer, std::int64_t when_ns) {
@@ -187,7 +200,8 @@ void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
 }
 
 void drop_timers(Runtime& rt) {
-  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
+  sets_gate.close();
+  while (!sets_gate.is_empty()) sched_yield();  // they hold it for microseconds
   for (P* p : rt.ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
       if (timer->drop != nullptr) {
@@ -197,6 +211,8 @@ void drop_timers(Runtime& rt) {
       }
     }
   }
+  // Objects of users are destroyed, and may stop timers of theirs: none is in a set any more.
+  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
 }
 
 }  // namespace magpie::sched
