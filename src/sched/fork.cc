@@ -14,13 +14,13 @@ namespace {
 
 void in_child() {
   forget_waiting_threads();
+  forget_outsiders();  // some may have been at the gate, though it was closed
   forget_timers(runtime);
   if (runtime == nullptr) return;
   if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
   set_current_m(nullptr);
-  forget_outsiders();
   forget_run();
   note_forgotten_run(runtime->generation);
   runtime = nullptr;
