@@ -2,9 +2,12 @@
 
 #include <sched.h>
 
+#include <new>
+
 #include "base/cpu.h"
 #include "sched/entry.h"
 #include "sched/rest/fire.h"
+#include "sched/run/outsider_gate.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -19,13 +22,21 @@ namespace {
   return true;
 }
 
+// [outsider] Plain threads take timers out of sets until drop_timers() does. A gate of its own: the runtime's
+// gate closes as soon as main has returned, and then run() waits for threads that may wait for a plain thread
+// which stops a timer.
+OutsiderGate sets_gate;
+
 bool has_forgotten_sets = false;  // written in the child of a fork(), by its only thread
 
 [[gnu::noinline]] TimerSet::Removal disarm_from_outside(Timer& timer) {
-  Visit visit;
-  if (visit) return TimerSet::remove(timer);
-  // The runtime is at its end, or was when the timer was last heard of, and forgets its timers soon.
-  // But not if it was the runtime of the parent of a fork(): its sets stay, in the child.
+  if (sets_gate.enter_unnoted()) {
+    TimerSet::Removal where = TimerSet::remove(timer);
+    sets_gate.exit();
+    return where;
+  }
+  // drop_timers() is at it, or was: it takes out what is left, and calls no code of users meanwhile.
+  // But if it was the runtime of the parent of a fork(), its sets stay, in the child.
   while (TimerSet* set = timer.word.view().set) {
     if (has_forgotten_sets && set->is_forgotten()) return TimerSet::remove(timer);
     sched_yield();
@@ -35,7 +46,11 @@ bool has_forgotten_sets = false;  // written in the child of a fork(), by its on
 
 }  // namespace
 
+void open_timers() { sets_gate.open(); }
+
 void forget_timers() {
+  new (&sets_gate) OutsiderGate;
+  if (runtime == nullptr) return;
   has_forgotten_sets = true;
   for (P* p : runtime->ps.all()) p->timers.forget();
 }
@@ -85,5 +100,21 @@ void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
 }
 
 void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
+
+void drop_timers() {
+  sets_gate.close();
+  while (!sets_gate.is_empty()) sched_yield();  // they hold it for microseconds
+  for (P* p : runtime->ps.all()) {
+    while (Timer* timer = p->timers.take_any()) {
+      if (timer->drop != nullptr) {
+        timer->drop(*timer);
+      } else {
+        timer->finished();
+      }
+    }
+  }
+  // Objects of users are destroyed, and may stop timers of theirs: none is in a set any more.
+  while (Timer* timer = runtime->abandoned_timers.take()) timer->drop(*timer);
+}
 
 }  // namespace magpie::sched

@@ -22,16 +22,22 @@ timer::TimerSet::Removal disarm(Timer& timer);
 // The same, and waits, briefly, until nobody touches the record any more. No lock that fire takes may be held.
 void disarm_and_settle(Timer& timer);
 
-// By fire, of a timer that has no owner any more, as its last touch: its drop is called by a goroutine that calls
-// drop_abandoned(), or as the runtime ends.
+// By fire or drop, of a timer that has no owner any more, as its last touch: its drop is called, once more, by a
+// goroutine that calls drop_abandoned(), or as the runtime ends, when no timer is in a set.
 void abandon(Timer& timer);
 void drop_abandoned();
 
-// In the child of a fork(): nobody will fire them, and disarm() lets go of them.
+// In the child of a fork(), also when no runtime ran: nobody will fire them, and disarm() lets go of them.
 void forget_timers();
 
 // For a goroutine that parks at once: arms, and keeps the set locked until the commit step releases it.
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns);
 void release_held_timers(M* m);
+
+// From now on plain threads may take timers out of sets.
+void open_timers();
+
+// The runtime ends, no M is left: forgets all timers.
+void drop_timers();
 
 }  // namespace magpie::sched

@@ -14,6 +14,7 @@
 //
 //   stop, reset   not firing: the set's lock decided. UNDECIDED or WORD LEFT: leave word; they were in time. DECIDED: too
 //                 late, but for a value that nobody has received. reset waits until the record is idle: some instructions.
+//   end of run()  took it out of its set: DECIDED, whatever the word says.
 //   last handle   idle: frees it, behind the lock if it was ever put into a set again. In a set, UNDECIDED or WORD LEFT: *orphaned*, whoever fires it last frees it.
 //                 DECIDED: waits until it is idle, and frees it.
 //
@@ -81,6 +82,13 @@ class TimerFiring {
     decided_ = true;
     return orphaned_;
   }
+  // The same for one whose run() ends while it is in a set: a word that was left is not for the next run().
+  [[nodiscard]] bool drop() {
+    (void)take_word();
+    return decide();
+  }
+  // Without the lock, by the one that frees it: decide() or drop() said so before.
+  bool is_left_to_free() const { return decided_ && orphaned_; }
 
  private:
   std::int64_t instead_ns_ = kNever;  // only if cancelled_

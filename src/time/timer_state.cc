@@ -51,7 +51,7 @@ void TimerState::fire_locked() {
     again = next_tick(when_ns, period_ns, now);
   }
   if (again == kNoDeadline) {
-    if (finish_and_unlock()) free_outside();
+    if (finish_and_unlock(firing.decide())) free_outside();
     return;
   }
   // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
@@ -60,9 +60,8 @@ void TimerState::fire_locked() {
   lock.unlock();
 }
 
-// True: nobody else knows it, the caller frees it.
-bool TimerState::finish_and_unlock() {
-  bool dies = firing.decide();
+// `dies`: nobody else knows it, the caller frees it.
+bool TimerState::finish_and_unlock(bool dies) {
   lock.unlock();
   if (!dies) finished();
   return dies;
@@ -79,8 +78,12 @@ void TimerState::free_outside() {
 // The runtime ends, or it was abandoned.
 void TimerState::drop_state(timer::Timer& timer) {
   auto& self = static_cast<TimerState&>(timer);
+  if (self.firing.is_left_to_free()) {
+    delete &self;
+    return;
+  }
   self.lock.lock();
-  if (self.finish_and_unlock()) delete &self;
+  if (self.finish_and_unlock(self.firing.drop())) sched::abandon(self);
 }
 
 // False: no memory now.
@@ -90,8 +93,11 @@ bool TimerState::deliver_locked(std::int64_t now_ns) {
       unseen_ns = now_ns;
     } else {
       // Under the lock although it may wake a receiver: a stop() that comes now must find the value, to take it back.
-      // It never blocks, and takes no lock but the channel's.
-      (void)values.try_send(as_time_point(now_ns));  // full: the tick before was not received
+      // It never blocks, and takes no lock but the channel's. Full: the tick before was not received. Closed, by a
+      // user: nobody wants it, and nobody is here whom an exception could tell.
+      TimePoint now = as_time_point(now_ns);
+      Outgoing<TimePoint> value(now);
+      (void)try_send(ChanAccess::core(values), value.address());
     }
     return true;
   }

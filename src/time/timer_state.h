@@ -55,7 +55,7 @@ struct TimerState : timer::Timer {
   void fire_locked();
   bool deliver_locked(std::int64_t now_ns);
   bool take_back_locked();
-  [[nodiscard]] bool finish_and_unlock();
+  [[nodiscard]] bool finish_and_unlock(bool dies);
   void wait_until_idle() const;
   void free_outside();
 };

@@ -65,7 +65,8 @@ struct Timer {
   // Called when the time has come, on a thread of the scheduler, with no lock held; must not block. Ends with
   // finished(), or with another insert. Returns what became ready, in the scheduler's terms, or null.
   using Fire = void* (*)(Timer& self);
-  // Called instead of fire, if there is one, when the timer's scheduler ends while it is in a set. Ends with finished().
+  // Called instead of fire, if there is one, when the timer's scheduler ends while it is in a set. Ends with finished(), or
+  // gives a timer without owner to the scheduler, which calls it again. Until then it must not call code of users.
   using Drop = void (*)(Timer& self);
 
   explicit Timer(Fire on_time, Drop on_end = nullptr) : fire(on_time), drop(on_end) {}

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "support/overtake.h"
 #include "support/rt_test.h"
@@ -72,6 +73,29 @@ RT_TEST(LocalValues, ADestructorMayBlockAndUseOtherValues) {
   static Local<Late> late;
   for (int i = 0; i < 10; ++i) go([] { late.get().armed = true; });
   EXPECT_TRUE(support::eventually([] { return seen == 30; }));
+}
+
+RT_TEST(LocalValues, OneThatAResultMadeAsItWasDestroyedDiesWithItsDetachedGoroutine) {
+  static Local<std::shared_ptr<int>> kept;
+  struct KeepsOneMore {
+    std::shared_ptr<int> alive;
+    KeepsOneMore(std::shared_ptr<int> its) : alive(std::move(its)) {}
+    KeepsOneMore(KeepsOneMore&&) = default;
+    ~KeepsOneMore() {
+      if (alive != nullptr) kept.set(alive);
+    }
+  };
+  auto alive = std::make_shared<int>(0);
+  Chan<void> go_on;
+  spawn([alive, go_on] {
+    go_on.recv();
+    return KeepsOneMore(alive);
+  }).detach();
+  go_on.close();
+  EXPECT_TRUE(support::eventually([&] {
+    yield();
+    return alive.use_count() == 1;
+  }));
 }
 
 TEST(LocalValues, APlainThreadHasItsOwnAndTheyDieWithIt) {

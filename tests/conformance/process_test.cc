@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "base/sanitizer.h"
 #include "support/rt_test.h"
@@ -102,6 +104,30 @@ RT_TEST(Fork, TheChildHasNoRuntimeAndMayStartOne) {
     _exit(sum == 45 ? 0 : 4);
   }
   EXPECT_EQ(exit_code_of(child), 0);
+}
+
+// Threads ask for the runtime although there is none: a child that found one of them at the gate would wait for it for ever.
+TEST(Fork, TheChildMayStartARuntimeWhateverOtherThreadsAskedFor) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) (void)num_goroutines();
+    });
+  }
+  int wrong = 0;
+  for (int i = 0; i < 30 && wrong == 0; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      run([] {});
+      _exit(7);
+    }
+    if (exit_code_of(child) != 7) ++wrong;
+  }
+  stop.store(true);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 #endif
 

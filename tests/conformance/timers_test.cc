@@ -254,6 +254,14 @@ RT_TEST(Timer, MassesThatAreDueTogetherFireBesideGoroutinesThatAlwaysYield) {
   loops.wait();
 }
 
+RT_TEST(Timer, WhoseChannelSomebodyClosesFiresInVain) {
+  Timer timer(1ms);
+  timer.channel().close();
+  Ticker ticker(1ms);
+  ticker.channel().close();
+  sleep_for(5ms);
+}
+
 TEST(Timer, OutlivesTheRuntime) {
   std::optional<Timer> timer;
   std::optional<Ticker> ticker;

@@ -1,5 +1,7 @@
 // Model of [timer-firing]: handles stop a timer, start it anew and go, while others fire it.
 //
+//           A run() ends, and the timer is started anew in the next.
+//
 // Checked   Each start ends in one value, or in a stop() or reset() that says so, never in both; after a stop() that
 //           nobody follows no value comes; the record is freed once, by the last handle or the one that fires it,
 //           and nobody touches it after that (a plain variable stands for its memory); what is guarded by the
@@ -14,6 +16,7 @@
 // Mutant MUTANT_IDLE_TOO_EARLY   whoever fires it makes it idle before it releases the lock
 // Mutant MUTANT_STAYS_DECIDED    a timer that was started anew seems to have been decided
 // Mutant MUTANT_STARTS_FIRING    reset() does not wait until it is idle
+// Mutant MUTANT_KEEPS_WORD       the end of run() leaves the word to the next one
 // Mutant MUTANT_FREES_AT_ONCE    the last handle frees an idle one that is still locked by the one that fired it
 #include "model_run.h"
 #include "waiters.h"
@@ -173,7 +176,16 @@ struct TimerState {
       unlock_it();
       return;
     }
-    bool dies = firing.decide();
+    finish_and_unlock(firing.decide());
+  }
+
+  // The run() ends.
+  void drop() {
+    lock_it();
+    finish_and_unlock(chosen<"MUTANT_KEEPS_WORD">() ? firing.decide() : firing.drop());
+  }
+
+  void finish_and_unlock(bool dies) {
     if (chosen<"MUTANT_IDLE_TOO_EARLY">() && !dies) {
       word.finish();
       return unlock_it();
@@ -259,6 +271,38 @@ struct StopAndLetGo : Firing<2, 1> {
   }
 };
 
+// Thread 0 ends the run() in which it was started.
+template <int holders>
+struct End : model::Scenario<2> {
+  TimerState timer{holders};
+
+  virtual void hold() {}
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      if (timer.take_due()) timer.drop();
+    } else {
+      hold();
+      timer.let_go();
+    }
+  }
+};
+
+struct EndAndLetGo : End<1> {
+  void after() override { timer.memory.expect_destroyed(); }
+};
+// The other handle starts it anew in the next run().
+struct EndAndStop : End<2> {
+  void hold() override { timer.stop(); }
+  void after() override {
+    RL_ASSERT(!timer.reset());
+    while (timer.take_due()) timer.fire();
+    RL_ASSERT(timer.delivered(RL_INFO) == 1);
+    timer.let_go();
+    timer.memory.expect_destroyed();
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -269,5 +313,7 @@ int main(int argc, char** argv) {
       .explore<ResetAndStop>("start anew and stop", model::bounded(4))
       .explore<StopAndLetGo>("one stops it, another lets go", model::bounded(3))
       .explore<StopAndReset>("one stops it, another starts it anew", model::bounded(3))
+      .explore<EndAndLetGo>("run() ends, the last handle goes", model::full())
+      .explore<EndAndStop>("run() ends, one stops it", model::full())
       .report();
 }

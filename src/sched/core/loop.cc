@@ -47,6 +47,7 @@ M* finish_joinable(M* m, G* g) {
     start_running(m, g);
     m->grip.leave();
     g->body(g->room, detail::TaskOrder::drop);
+    if (g->extra != nullptr) destroy_locals(*g->extra);  // of what was destroyed just now
     drop_extra(g);
     m = back_to_loop(come_back(), g);
     free_record(m, g);

@@ -107,17 +107,4 @@ void see_to_timer(M* m, std::int64_t when_ns) {
   if (!runtime->timer_duty.covers(when_ns)) wake_searcher(m);
 }
 
-void drop_timers() {
-  while (Timer* timer = runtime->abandoned_timers.take()) timer->drop(*timer);
-  for (P* p : runtime->ps.all()) {
-    while (Timer* timer = p->timers.take_any()) {
-      if (timer->drop != nullptr) {
-        timer->drop(*timer);
-      } else {
-        timer->finished();
-      }
-    }
-  }
-}
-
 }  // namespace magpie::sched

@@ -36,7 +36,4 @@ inline void see_to_owed_timer(M* m) {
     see_to_timer(m, m->timer_owed_ns);
 }
 
-// The runtime ends, no M is left: forgets all timers.
-void drop_timers();
-
 }  // namespace magpie::sched

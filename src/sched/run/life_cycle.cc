@@ -35,6 +35,7 @@
 #include "sched/threads/fork.h"
 #include "sched/threads/overflow.h"
 #include "sched/threads/uncaught.h"
+#include "sched/timers.h"
 #include "sched/waiter.h"
 #include "stack/guard.h"
 
@@ -158,6 +159,7 @@ void run_with(Main main) {
     std::span<P* const> others = runtime->ps.in_use().subspan(1);
     for (auto p = others.rbegin(); p != others.rend(); ++p) runtime->idle.give_p_locked(*p);
   }
+  open_timers();
   open_to_outsiders();  // before main runs, and it may run elsewhere
   start(m, main_goroutine, main_body);
   run_loop(m);
