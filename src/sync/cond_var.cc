@@ -108,8 +108,9 @@ bool somebody_withdraws(base::Lock& lock, WaitList& list) {
 
 }  // namespace
 
+// Not without the lock, also if the list looks empty: one that withdrew takes itself off before it
+// releases that.
 CondVar::~CondVar() {
-  if (as_list(waiters_).looks_empty()) return;
   while (somebody_withdraws(as_lock(lock_), as_list(waiters_))) yield();
 }
 

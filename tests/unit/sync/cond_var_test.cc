@@ -14,9 +14,12 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <type_traits>
 
+#include "base/lock.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -266,6 +269,19 @@ RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   enough = true;
   EXPECT_FALSE(waiter.join());
   other.join();
+}
+
+// One that withdrew has taken itself off the list, which is empty now, and has yet to release the
+// list's lock: the first member.
+TEST(CondVarWithoutARuntime, IsNotDestroyedUnderOneThatLeavesIt) {
+  static_assert(std::is_standard_layout_v<CondVar>);
+  std::optional<CondVar> changed(std::in_place);
+  auto& lock = reinterpret_cast<base::Lock&>(*changed);
+  lock.lock();
+  support::SleepingThread destroyer([&] { changed.reset(); });
+  EXPECT_FALSE(destroyer.is_over());
+  lock.unlock();
+  EXPECT_TRUE(destroyer.goes_on());
 }
 
 RT_TEST(CondVar, ItMayBeDestroyedOnceAllHaveBeenNotified) {
