@@ -271,6 +271,69 @@ RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   other.join();
 }
 
+RT_TEST(CondVar, AStopRequestWakesOnlyThoseWhoWaitWithItsToken) {
+  Mutex mutex;
+  CondVar changed;
+  std::stop_source source, other_source;
+  std::atomic<int> woken{0};
+  auto wait_with = [&](std::stop_token stop) {
+    return spawn([&, stop] {
+      std::unique_lock hold(mutex);
+      (void)changed.wait(hold, stop, [] { return false; });
+      ++woken;
+    });
+  };
+  auto without = spawn([&] {
+    std::unique_lock hold(mutex);
+    changed.wait(hold);
+    ++woken;
+  });
+  auto with_time = spawn([&] {
+    std::unique_lock hold(mutex);
+    EXPECT_EQ(changed.wait_for(hold, 1h), std::cv_status::no_timeout);
+    ++woken;
+  });
+  auto with_another = wait_with(other_source.get_token());
+  auto first = wait_with(source.get_token());
+  auto second = wait_with(source.get_token());
+  ASSERT_TRUE(waiting_is(5));
+  source.request_stop();
+  first.join();
+  second.join();
+  EXPECT_TRUE(waiting_is(3));
+  EXPECT_EQ(woken, 2);
+  other_source.request_stop();
+  with_another.join();
+  EXPECT_TRUE(waiting_is(2));
+  changed.notify_all();
+  without.join();
+  with_time.join();
+}
+
+RT_TEST(CondVar, AWaitWithAStopTokenEndsWhenItsTimeIsUp) {
+  Mutex mutex;
+  CondVar changed;
+  std::stop_source source;
+  std::unique_lock hold(mutex);
+  auto never = [] { return false; };
+  EXPECT_FALSE(changed.wait_for(hold, source.get_token(), 1ms, never));
+  EXPECT_FALSE(
+      changed.wait_until(hold, source.get_token(), std::chrono::steady_clock::now(), never));
+  EXPECT_TRUE(changed.wait_for(hold, source.get_token(), 0ms, [] { return true; }));
+  EXPECT_TRUE(hold.owns_lock());
+  bool ready = false;
+  auto notifier = spawn([&] {
+    std::lock_guard its_hold(mutex);
+    ready = true;
+    changed.notify_one();
+  });
+  EXPECT_TRUE(changed.wait_for(hold, source.get_token(), 1h, [&] { return ready; }));
+  auto stopper = spawn([&] { source.request_stop(); });
+  EXPECT_FALSE(changed.wait_for(hold, source.get_token(), 1h, never));
+  notifier.join();
+  stopper.join();
+}
+
 // One that withdrew has taken itself off the list, which is empty now, and has yet to release the
 // list's lock: the first member.
 TEST(CondVarWithoutARuntime, IsNotDestroyedUnderOneThatLeavesIt) {
