@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -246,6 +247,20 @@ TEST(Capacities, AMillionValuesFit) {
   EXPECT_EQ(sent, 1'000'000);
   while (c.try_recv() == received) ++received;
   EXPECT_EQ(received, 1'000'000);
+}
+
+// A thread gives its spare channels back before the destructors of its older thread_locals run.
+TEST(Capacities, ChannelsThatAreDroppedWhenTheirThreadHasNearlyEndedAreUsedAgain) {
+  std::set<const void*> used;
+  for (int round = 0; round < 300; ++round) {
+    std::thread([&] {
+      thread_local std::vector<Chan<int>> dropped_late;
+      dropped_late.reserve(1);  // it is older than the first channel
+      dropped_late.emplace_back();
+      used.insert(detail::ChanAccess::core(dropped_late.back()));
+    }).join();
+  }
+  EXPECT_LT(used.size(), 200u);
 }
 
 TEST(Capacities, ChannelsMayBeMadeAndDroppedByDifferentThreads) {
