@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -144,6 +146,17 @@ RT_TEST(Elements, AValueThatCouldNotBeSentIsDestroyed) {
   EXPECT_EQ(Counted::alive, 0);
 }
 
+// Its address is not what & says.
+struct Disguised {
+  int value;
+  void operator&() const {}  // NOLINT: just that
+};
+
+RT_TEST(Elements, ATypeMayHaveAnAddressOperatorOfItsOwn) {
+  pass_on<Disguised>([](int i) { return Disguised{i}; },
+                     [](const Disguised& got, int i) { EXPECT_EQ(got.value, i); });
+}
+
 // ---- moves that throw
 
 // Throws at the nth move from now.
@@ -205,6 +218,27 @@ RT_TEST(ThrowingMoves, ARefusedTrySendLeavesTheValue) {
   Chan<Fragile> c;
   Fragile value(7);
   EXPECT_FALSE(c.try_send(value));
+  EXPECT_EQ(value.value, 7);
+  c.close();
+  EXPECT_THROW((void)c.try_send(value), ClosedChannel);
+  EXPECT_EQ(value.value, 7);
+}
+
+// Cannot be assigned without an exception, but constructed.
+struct Unassignable {
+  explicit Unassignable(int its) : value(its) {}
+  Unassignable(Unassignable&& other) noexcept : value(std::exchange(other.value, -1)) {}
+  Unassignable& operator=(Unassignable&&) { throw std::runtime_error("no assignment"); }
+  ~Unassignable() {}
+  int value;
+};
+
+RT_TEST(ThrowingMoves, AValueThatIsNotSentComesBackWithoutAnAssignment) {
+  Chan<Unassignable> c;
+  Unassignable value(7);
+  Context over = Context::background().with_timeout(std::chrono::milliseconds(1));
+  std::error_code error;
+  EXPECT_FALSE(c.send(over, std::move(value), error));
   EXPECT_EQ(value.value, 7);
   c.close();
   EXPECT_THROW((void)c.try_send(value), ClosedChannel);
