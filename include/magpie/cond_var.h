@@ -66,15 +66,22 @@ class CondVar {
     return wait_for_predicate(lock, detail::deadline_after(duration), predicate);
   }
 
-  // Until `predicate()` is true or a stop is requested. Returns what the predicate says in the end.
+  // Until `predicate()` is true or a stop is requested, or time is up. Returns what the predicate
+  // says in the end. The stop wakes only those who wait with its token.
   template <class Lock, class Predicate>
   bool wait(Lock& lock, std::stop_token stop, Predicate predicate) {
-    std::stop_callback notify(stop, [this] { notify_all_for_stop(); });
-    while (!stop.stop_requested()) {
-      if (predicate()) return true;
-      (void)wait_until_ns(lock, detail::kNoDeadline, &stop);
-    }
-    return predicate();
+    return wait_unless_stopped(lock, stop, detail::kNoDeadline, predicate);
+  }
+  template <class Lock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::stop_token stop,
+                  std::chrono::time_point<std::chrono::steady_clock, Duration> time,
+                  Predicate predicate) {
+    return wait_unless_stopped(lock, stop, detail::deadline_at(time), predicate);
+  }
+  template <class Lock, class Rep, class Period, class Predicate>
+  bool wait_for(Lock& lock, std::stop_token stop, std::chrono::duration<Rep, Period> duration,
+                Predicate predicate) {
+    return wait_unless_stopped(lock, stop, detail::deadline_after(duration), predicate);
   }
 
   // As wait(), but no longer than until the context is over (context.h): then it throws, or returns
@@ -124,10 +131,9 @@ class CondVar {
   }
 
   template <class Lock>
-  std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline,
-                               const std::stop_token* stop = nullptr) {
-    return wait_erased(user_lock(lock), deadline, stop) ? std::cv_status::no_timeout
-                                                        : std::cv_status::timeout;
+  std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline) {
+    return wait_erased(user_lock(lock), deadline, nullptr) ? std::cv_status::no_timeout
+                                                           : std::cv_status::timeout;
   }
 
   template <class Lock, class Predicate>
@@ -138,13 +144,24 @@ class CondVar {
     return true;
   }
 
+  template <class Lock, class Predicate>
+  bool wait_unless_stopped(Lock& lock, const std::stop_token& stop, detail::DeadlineNs deadline,
+                           Predicate& predicate) {
+    std::stop_callback notify(stop, [this, &stop] { notify_stopped(stop); });
+    while (!stop.stop_requested()) {
+      if (predicate()) return true;
+      if (!wait_erased(user_lock(lock), deadline, &stop)) break;
+    }
+    return predicate();
+  }
+
   // False: time was up. Does not wait if a stop has been requested.
   bool wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop);
   // False: the context was over.
   bool wait_with(UserLock user, sched::CancelSource* source);
   template <class Until>
   bool unlock_and_wait(UserLock user, Until until, const std::stop_token* stop);
-  void notify_all_for_stop() noexcept;
+  void notify_stopped(const std::stop_token& stop) noexcept;
 
   // What happens in it: src/sync/cond_var.cc.
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]

@@ -117,7 +117,8 @@ class Context {
   // Cancels it and all that were made from it: when it returns they are over, whoever cancelled them first, and their
   // done() are closed. Then runs the callbacks of their stop tokens here, those of contexts that it was the first to
   // cancel; the goroutine stays on its thread meanwhile (ThreadLock). Waits for nothing but these callbacks, and for
-  // another cancel() that is on its way down. Throws std::logic_error for the root.
+  // another cancel() that is on its way down. Those whom it wakes may destroy the handle that it was called on. Throws
+  // std::logic_error for the root.
   void cancel() const;
 
   // When it will be cancelled at the latest.

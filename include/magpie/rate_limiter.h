@@ -30,22 +30,25 @@ class RateLimiter {
   void wait(std::int64_t tokens = 1) { (void)wait(Context::background(), tokens); }
 
  private:
+  // Times and costs are in ticks.
   struct Stretch {
-    std::int64_t begin_ns, end_ns;
+    std::int64_t begin, end;
   };
 
-  std::int64_t cost_ns(std::int64_t tokens) const;
+  std::int64_t ticks_now() const;
+  std::int64_t cost_of(std::int64_t tokens) const;
   std::int64_t find_locked(std::int64_t cost, std::int64_t now);
   void claim_locked(std::int64_t begin, std::int64_t cost);
   void give_up_locked(Stretch stretch) noexcept;
 
   // fixed after construction
-  const double ns_per_token_;
   const std::int64_t burst_;
+  const std::int64_t tick_ns_;
+  const double ticks_per_token_;
 
   Mutex mutex_;
   // guarded by mutex_
-  std::int64_t full_at_ns_;  // when the bucket would be full again: the end of the last stretch
+  std::int64_t full_at_ = 0;  // when the bucket would be full again: the end of the last stretch
   std::vector<Stretch> given_up_;  // before that, in order, apart from each other
 };
 

@@ -94,6 +94,7 @@ class WaitGroup {
 
   bool add_and_wake(std::int64_t n);
   bool wait_with(sched::CancelSource* source);
+  void forget_run();
 
   // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
   // is not zero.
@@ -107,7 +108,7 @@ class WaitGroup {
   std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
   std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;
-  // atomic, a hint: the last run() in which a goroutine was started; 0: none
+  // atomic, a hint: the last run() in which a goroutine was started; 0: none since a wait()
   std::atomic<std::uint64_t> run_{0};
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/fence.h"
 #include "base/lock.h"
+#include "base/thread_end.h"
 #include "chan/channel.h"
 
 namespace magpie::chan {
@@ -46,16 +47,28 @@ void move_batch(Chain& from, Chain& to) {
 
 struct AtHand {
   Chain chain;
-  ~AtHand() {
-    std::lock_guard hold(lock);
-    while (chain.count != 0) shared.push(chain.pop());
-  }
+  bool is_given_back = false;  // when the thread ends
 };
 
 // Used only inside functions that do not switch stacks, so its address is that of the right thread.
-thread_local AtHand at_hand;
+constinit thread_local AtHand at_hand;
 
-[[gnu::noinline]] void refill(Chain& mine) {
+// Others' destructors may make and drop channels after that: then those are given back in turn.
+void give_back_at_end(AtHand& mine) {
+  if (std::exchange(mine.is_given_back, true)) return;
+  base::at_thread_end(
+      [](void* its) {
+        auto& ended = *static_cast<AtHand*>(its);
+        ended.is_given_back = false;
+        std::lock_guard hold(lock);
+        while (ended.chain.count != 0) shared.push(ended.chain.pop());
+      },
+      &mine);
+}
+
+[[gnu::noinline]] void refill(AtHand& at) {
+  give_back_at_end(at);
+  Chain& mine = at.chain;
   {
     std::lock_guard hold(lock);
     move_batch(shared, mine);
@@ -75,15 +88,17 @@ thread_local AtHand at_hand;
 }  // namespace
 
 [[gnu::noinline]] Channel* take_channel() {
-  Chain& mine = at_hand.chain;
-  if (mine.count == 0) refill(mine);
-  return mine.pop();
+  AtHand& mine = at_hand;
+  if (mine.chain.count == 0) refill(mine);
+  return mine.chain.pop();
 }
 
 [[gnu::noinline]] void give_channel(Channel* channel) noexcept {
-  Chain& mine = at_hand.chain;
-  mine.push(channel);
-  if (mine.count > kAtHand) give_batch(mine);
+  AtHand& mine = at_hand;
+  if (!mine.is_given_back) [[unlikely]]
+    give_back_at_end(mine);
+  mine.chain.push(channel);
+  if (mine.chain.count > kAtHand) give_batch(mine.chain);
 }
 
 }  // namespace magpie::chan

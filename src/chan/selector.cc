@@ -29,7 +29,7 @@ std::size_t Selector::select() {
       detail::select(rest.request(table_.data(), in_lock_order_.data(), cases_.size()));
   std::size_t chosen = rest.index_of(choice);
   detail::ChanResult result = table_[chosen].result;
-  cases_[chosen]->finish(result);  // the handler may add cases, or clear all
+  cases_[chosen]->finish(result);  // the handler may add cases
   return chosen;
 }
 

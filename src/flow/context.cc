@@ -284,7 +284,9 @@ void throw_over(std::error_code why, const char* call) {
 void Context::cancel() const {
   if (node_ == nullptr)
     throw std::logic_error("magpie: the background context cannot be cancelled; use with_cancel()");
-  node_->cancel(ContextEnd::cancelled);
+  // Those whom it wakes may destroy this handle, which may be the last.
+  std::shared_ptr<ContextNode> node = node_;
+  node->cancel(ContextEnd::cancelled);
 }
 
 std::optional<TimePoint> Context::deadline() const noexcept {

@@ -2,13 +2,15 @@
 //
 //   A token is a stretch of 1 / rate on the axis of time. Whoever takes tokens gets a stretch of so many, which begins
 //   now or later and overlaps with nobody's; its turn comes `burst / rate` before its end, which may be past already.
-//   Usually that is the stretch behind all others, from full_at_ns_ on. So nobody has to refill anything, and those who
+//   Usually that is the stretch behind all others, from full_at_ on. So nobody has to refill anything, and those who
 //   wait have their turns reserved in the order in which they came. One that gives up leaves a gap, and the first who
 //   fits into a gap gets it: nobody else's turn changes.
 //
 // Limit  Of those whose turn came between t1 and t2 each stretch begins after t1: if its owner did not wait it begins
 //        after now, else not more than `burst` before its end, which is `burst` after its turn. And it ends
 //        before t2 + burst / rate. As they do not overlap they have at most burst + rate * (t2 - t1) tokens.
+// Ticks  Time is counted in nanoseconds, or, if it takes longer than kLongest of them to fill the bucket, in longer ticks:
+//        then that takes kLongest. Nobody gets a stretch that ends after kLast, so no sum overflows.
 #include <magpie/rate_limiter.h>
 
 #include <algorithm>
@@ -38,52 +40,70 @@ std::int64_t checked_burst(std::int64_t burst) {
   return burst;
 }
 
+constexpr std::int64_t kLongest = 1'000'000'000'000'000'000;
+constexpr std::int64_t kLast = 8 * kLongest;
+
+double ns_per_token(double rate) { return 1e9 / checked_rate(rate); }
+
+std::int64_t fitting_tick_ns(double bucket_ns) {
+  double tick_ns = std::ceil(bucket_ns / static_cast<double>(kLongest));
+  return static_cast<std::int64_t>(std::clamp(tick_ns, 1.0, static_cast<double>(kLongest)));
+}
+
 }  // namespace
 
 RateLimiter::RateLimiter(double rate, std::int64_t burst)
-    : ns_per_token_(1e9 / checked_rate(rate)), burst_(checked_burst(burst)), full_at_ns_(0) {}
+    : burst_(checked_burst(burst)),
+      tick_ns_(fitting_tick_ns(ns_per_token(rate) * static_cast<double>(burst))),
+      ticks_per_token_(std::min(ns_per_token(rate) / static_cast<double>(tick_ns_),
+                                static_cast<double>(kLongest) / static_cast<double>(burst))) {}
 
-std::int64_t RateLimiter::cost_ns(std::int64_t tokens) const {
-  constexpr double kMost = 1e18;  // thirty years
-  return static_cast<std::int64_t>(std::min(ns_per_token_ * static_cast<double>(tokens), kMost));
+std::int64_t RateLimiter::ticks_now() const { return detail::steady_now_ns() / tick_ns_; }
+
+// Of no more than the burst. Whole ticks per token if these are many: the product as a floating-point
+// number would be inexact, and a bucket not hold its burst one by one.
+std::int64_t RateLimiter::cost_of(std::int64_t tokens) const {
+  constexpr double kMany = 1e9;
+  if (ticks_per_token_ >= kMany) return static_cast<std::int64_t>(ticks_per_token_) * tokens;
+  return static_cast<std::int64_t>(ticks_per_token_ * static_cast<double>(tokens));
 }
 
 // Where the first stretch of that length begins that nobody has.
 std::int64_t RateLimiter::find_locked(std::int64_t cost, std::int64_t now) {
-  std::erase_if(given_up_, [now](const Stretch& gap) { return gap.end_ns <= now; });
+  std::erase_if(given_up_, [now](const Stretch& gap) { return gap.end <= now; });
   for (Stretch& gap : given_up_) {
-    gap.begin_ns = std::max(gap.begin_ns, now);
-    if (gap.end_ns - gap.begin_ns >= cost) return gap.begin_ns;
+    gap.begin = std::max(gap.begin, now);
+    if (gap.end - gap.begin >= cost) return gap.begin;
   }
-  return std::max(full_at_ns_, now);
+  return std::max(full_at_, now);
 }
 
 // What find_locked() has found.
 void RateLimiter::claim_locked(std::int64_t begin, std::int64_t cost) {
   for (auto gap = given_up_.begin(); gap != given_up_.end(); ++gap) {
-    if (gap->begin_ns != begin) continue;
-    gap->begin_ns += cost;
-    if (gap->begin_ns == gap->end_ns) given_up_.erase(gap);
+    if (gap->begin != begin) continue;
+    gap->begin += cost;
+    if (gap->begin == gap->end) given_up_.erase(gap);
     return;
   }
-  full_at_ns_ = begin + cost;
+  full_at_ = begin + cost;
 }
 
 // Without memory it is nobody's: that is not more than the limit.
 void RateLimiter::give_up_locked(Stretch stretch) noexcept try {
   auto next = std::find_if(given_up_.begin(), given_up_.end(),
-                           [&](const Stretch& gap) { return gap.begin_ns >= stretch.end_ns; });
-  if (next != given_up_.end() && next->begin_ns == stretch.end_ns) {
-    next->begin_ns = stretch.begin_ns;
+                           [&](const Stretch& gap) { return gap.begin >= stretch.end; });
+  if (next != given_up_.end() && next->begin == stretch.end) {
+    next->begin = stretch.begin;
   } else {
     next = given_up_.insert(next, stretch);
   }
-  if (next != given_up_.begin() && std::prev(next)->end_ns == next->begin_ns) {
-    std::prev(next)->end_ns = next->end_ns;
+  if (next != given_up_.begin() && std::prev(next)->end == next->begin) {
+    std::prev(next)->end = next->end;
     next = std::prev(given_up_.erase(next));
   }
-  if (next->end_ns == full_at_ns_) {
-    full_at_ns_ = next->begin_ns;
+  if (next->end == full_at_) {
+    full_at_ = next->begin;
     given_up_.erase(next);
   }
 } catch (const std::bad_alloc&) {
@@ -92,11 +112,11 @@ void RateLimiter::give_up_locked(Stretch stretch) noexcept try {
 bool RateLimiter::allow(std::int64_t tokens) {
   if (tokens < 1) return true;
   if (tokens > burst_) return false;
-  const std::int64_t cost = cost_ns(tokens);
+  const std::int64_t cost = cost_of(tokens);
   std::lock_guard hold(mutex_);
-  std::int64_t now = detail::steady_now_ns();
+  std::int64_t now = ticks_now();
   std::int64_t begin = find_locked(cost, now);
-  if (begin + cost - now > cost_ns(burst_)) return false;
+  if (begin + cost - now > cost_of(burst_)) return false;
   claim_locked(begin, cost);
   return true;
 }
@@ -108,22 +128,29 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
   }
   if (context.cancelled()) return false;
   if (tokens < 1) return true;
-  const std::int64_t cost = cost_ns(tokens);
+  const std::int64_t cost = cost_of(tokens);
   auto over = on_done(context);  // may throw: before anything is taken
   std::int64_t begin, turn;
+  bool has_turn;
   {
     std::lock_guard hold(mutex_);
-    std::int64_t now = detail::steady_now_ns();
+    std::int64_t now = ticks_now();
     begin = find_locked(cost, now);
-    turn = begin + cost - cost_ns(burst_);
+    turn = begin + cost - cost_of(burst_);
     auto deadline = context.deadline();
-    if (deadline && turn > now && TimePoint(std::chrono::nanoseconds(turn)) > *deadline)
-      return false;
-    claim_locked(begin, cost);
+    if (deadline && turn > now && turn > detail::deadline_at(*deadline) / tick_ns_) return false;
+    has_turn = begin + cost <= kLast;
+    if (has_turn) claim_locked(begin, cost);
     if (turn <= now) return true;
   }
-  std::size_t ended =
-      select(on_timeout(std::chrono::nanoseconds(turn - detail::steady_now_ns()), [] {}), over);
+  if (!has_turn) {
+    select(over);
+    return false;
+  }
+  // As a floating-point number: it may be more than can be counted.
+  using Nanoseconds = std::chrono::duration<double, std::nano>;
+  Nanoseconds time(static_cast<double>(turn - ticks_now()) * static_cast<double>(tick_ns_));
+  std::size_t ended = select(on_timeout(time, [] {}), over);
   if (ended == 0) return true;
   std::lock_guard hold(mutex_);
   give_up_locked({begin, begin + cost});

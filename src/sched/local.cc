@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 #include <vector>
 
+#include "base/thread_end.h"
 #include "sched/core/g.h"
 #include "sched/core/m.h"
 #include "sched/current.h"
@@ -14,21 +16,26 @@ namespace {
 
 using Values = std::vector<sched::GExtra::LocalValue>;
 
-// A plain thread's values die with the thread.
-struct ThreadValues {
-  Values values;
-  ~ThreadValues() {
-    while (!values.empty()) {
-      auto last = values.back();
-      values.pop_back();
-      last.destroy(last.value);
-    }
-  }
-};
+// A plain thread's: they die with it. Null: it has none, or none any more.
+constinit thread_local Values* values_of_thread = nullptr;
 
-Values& thread_values() {
-  thread_local ThreadValues mine;
-  return mine.values;
+void destroy_thread_values(void*) {
+  Values& values = *values_of_thread;
+  while (!values.empty()) {
+    auto last = values.back();
+    values.pop_back();
+    last.destroy(last.value);  // may make others
+  }
+  delete std::exchange(values_of_thread, nullptr);
+}
+
+// Also after that: the destructor of somebody's thread_local may want one.
+Values& need_thread_values() {
+  if (values_of_thread == nullptr) {
+    values_of_thread = new Values;
+    base::at_thread_end(destroy_thread_values, nullptr);
+  }
+  return *values_of_thread;
 }
 
 sched::GExtra::LocalValue* find_in(Values& values, std::uint64_t key) {
@@ -53,15 +60,17 @@ std::uint64_t new_local_key() {
 
 void* find_local(std::uint64_t key) noexcept {
   sched::G* g = current_g();
-  if (g != nullptr && g->extra == nullptr) return nullptr;
-  auto* found = find_in(g != nullptr ? g->extra->locals : thread_values(), key);
+  Values* values = values_of_thread;
+  if (g != nullptr) values = g->extra == nullptr ? nullptr : &g->extra->locals;
+  if (values == nullptr) return nullptr;
+  auto* found = find_in(*values, key);
   return found == nullptr ? nullptr : found->value;
 }
 
 void store_local(std::uint64_t key, void* value, void (*destroy)(void*)) {
   try {
     sched::G* g = current_g();
-    Values& values = g != nullptr ? g->need_extra().locals : thread_values();
+    Values& values = g != nullptr ? g->need_extra().locals : need_thread_values();
     if (auto* found = find_in(values, key)) {
       void* old = std::exchange(found->value, value);
       destroy(old);

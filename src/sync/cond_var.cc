@@ -23,7 +23,8 @@ using sync::SignalWord;
 namespace {
 
 struct CondSleeper : sync::Sleeper {
-  CondSleeper(base::Lock& l, WaitList& waiters) : lock(l), list(waiters) {
+  CondSleeper(base::Lock& l, WaitList& waiters, const std::stop_token* its_stop)
+      : lock(l), list(waiters), stop(its_stop) {
     Presence presence;
     lock.lock();
     list.push(*this, presence);
@@ -39,6 +40,7 @@ struct CondSleeper : sync::Sleeper {
 
   base::Lock& lock;
   WaitList& list;
+  const std::stop_token* const stop;  // null: it waits without
   SignalWord signal;
 };
 
@@ -77,13 +79,16 @@ void give_up(CondSleeper& self) {
 
 enum class HowMany { one, all };
 
-void notify(base::Lock& lock, WaitList& list, HowMany how_many) {
+// With `stopped`: those who wait with this token.
+void notify(base::Lock& lock, WaitList& list, HowMany how_many,
+            const std::stop_token* stopped = nullptr) {
   Presence presence;
   sync::Woken<CondSleeper> notified;
   lock.lock();
   for (sched::WaitRecord* at = list.first(presence); at != nullptr;) {
     auto& sleeper = static_cast<CondSleeper&>(*at);
     at = at->next;
+    if (stopped != nullptr && (sleeper.stop == nullptr || *sleeper.stop != *stopped)) continue;
     if (!sleeper.signal.claim()) continue;  // it takes itself off the list
     list.unlink(sleeper);
     notified.add(sleeper);
@@ -108,8 +113,9 @@ bool somebody_withdraws(base::Lock& lock, WaitList& list) {
 
 }  // namespace
 
+// Not without the lock, also if the list looks empty: one that withdrew takes itself off before it
+// releases that.
 CondVar::~CondVar() {
-  if (as_list(waiters_).looks_empty()) return;
   while (somebody_withdraws(as_lock(lock_), as_list(waiters_))) yield();
 }
 
@@ -127,9 +133,9 @@ void CondVar::notify_all() noexcept {
 // The one that waits gets on the list and then looks whether a stop has been requested. Behind the list's lock one of
 // the two sees the other; without it both could miss.
 // It is called back by a stop_source, which knows by its thread who does that: so it stays there.
-void CondVar::notify_all_for_stop() noexcept {
+void CondVar::notify_stopped(const std::stop_token& stop) noexcept {
   ThreadLock here;
-  notify(as_lock(lock_), as_list(waiters_), HowMany::all);
+  notify(as_lock(lock_), as_list(waiters_), HowMany::all, &stop);
 }
 
 bool CondVar::wait_erased(UserLock user, detail::DeadlineNs deadline, const std::stop_token* stop) {
@@ -143,7 +149,7 @@ bool CondVar::wait_with(UserLock user, sched::CancelSource* source) {
 
 template <class Until>
 bool CondVar::unlock_and_wait(UserLock user, Until until, const std::stop_token* stop) {
-  CondSleeper self(as_lock(lock_), as_list(waiters_));
+  CondSleeper self(as_lock(lock_), as_list(waiters_), stop);
   if (stop != nullptr && stop->stop_requested()) {
     give_up(self);
     return true;

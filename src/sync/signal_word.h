@@ -24,7 +24,7 @@
 //           its record be gone, as soon as withdraw has succeeded.
 // Lifetime  What they wait for may be destroyed once all have been notified, so a claimed waiter touches its record
 //           only. One that withdrew still takes itself off the list; it is left there until then, and ~CondVar
-//           waits for it.
+//           waits for it, and for its release of the list's lock.
 // Orders    [signal] acq_rel: what the notifier did is seen by the waiter, and the waiter's saved context by the notifier.
 // Proof     tests/model/cond_var_model.cc
 #pragma once

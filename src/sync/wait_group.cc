@@ -183,11 +183,20 @@ struct WaitGroup::Insides {
 void WaitGroup::wait() { (void)wait_with(nullptr); }
 
 bool WaitGroup::wait_with(sched::CancelSource* source) {
-  if (WaitGroupWord::is_zero(state_)) return true;
-  bool counts_some = counts_dropped();
-  if (counts_some) Insides::say_so();
-  IfDropped if_dropped = counts_some ? IfDropped::waits_on : IfDropped::says_so;
-  return Insides::wait(*this, if_dropped, source) == Waited::zero;
+  if (!WaitGroupWord::is_zero(state_)) {
+    bool counts_some = counts_dropped();
+    if (counts_some) Insides::say_so();
+    IfDropped if_dropped = counts_some ? IfDropped::waits_on : IfDropped::says_so;
+    if (Insides::wait(*this, if_dropped, source) != Waited::zero) return false;
+  }
+  forget_run();
+  return true;
+}
+
+// All that were started are done: what is counted from now on may have no run(). If one is started at
+// this moment its drop may go unsaid.
+void WaitGroup::forget_run() {
+  if (run_.load(base::relaxed) != 0) run_.store(0, base::relaxed);
 }
 
 WaitGroup::Waited WaitGroup::wait_unless_dropped(sched::CancelSource* source) {

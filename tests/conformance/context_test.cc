@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -31,6 +32,30 @@ RT_TEST(Context, OfTheBackgroundNeverEnds) {
   EXPECT_EQ(root.deadline(), std::nullopt);
   EXPECT_FALSE(root.stop_token().stop_possible());
   EXPECT_THROW(root.cancel(), std::logic_error);
+}
+
+RT_TEST(Context, OneThatIsWokenByCancelMayDestroyTheHandle) {
+  auto alive = std::make_shared<int>(0);
+  auto context = std::make_unique<Context>(Context::background().with_value(1, alive));
+  long while_cancelled = 0;
+  {
+    std::stop_callback destroy(context->stop_token(), [&] {
+      context.reset();
+      while_cancelled = alive.use_count();
+    });
+    context->cancel();
+  }
+  EXPECT_EQ(while_cancelled, 2);  // cancel() keeps the context
+  EXPECT_EQ(alive.use_count(), 1);
+  for (int round = 0; round < support::scaled(300); ++round) {
+    WaitGroup canceller;
+    {
+      Context waited_for = Context::background().with_cancel();
+      canceller.go([&waited_for] { waited_for.cancel(); });
+      waited_for.done().recv();
+    }
+    canceller.wait();
+  }
 }
 
 RT_TEST(Context, CancelClosesDoneAndSaysWhy) {

@@ -109,5 +109,26 @@ TEST(LocalValues, APlainThreadHasItsOwnAndTheyDieWithIt) {
   EXPECT_EQ(*kept, nullptr);
 }
 
+// A thread_local that is older than the thread's first value is destroyed after those.
+TEST(LocalValues, AnOlderThreadLocalOfAPlainThreadMayUseThemInItsDestructor) {
+  static std::shared_ptr<int> alive;
+  static Local<std::shared_ptr<int>> kept;
+  struct Late {
+    ~Late() {
+      EXPECT_EQ(*kept, nullptr);
+      kept.set(alive);
+    }
+  };
+  alive = std::make_shared<int>(0);
+  for (int i = 0; i < 20; ++i) {
+    std::thread([] {
+      thread_local Late late;
+      (void)&late;
+      kept.set(alive);
+    }).join();
+    EXPECT_EQ(alive.use_count(), 1);
+  }
+}
+
 }  // namespace
 }  // namespace magpie

@@ -231,6 +231,40 @@ RT_TEST(RateLimiter, NobodyGetsTheTurnOfOneWhoStillWaits) {
   waiters.wait();
 }
 
+RT_TEST(RateLimiter, AFullBucketHoldsItsBurstHoweverLongItTakesToFill) {
+  struct Bucket {
+    double rate;
+    int burst;
+  };
+  for (Bucket bucket : {Bucket{1.0 / 86'400, 20'000}, {1e-9, 20}, {1e-300, 7}, {5e-324, 1}}) {
+    RateLimiter limiter(bucket.rate, bucket.burst);
+    int allowed = 0;
+    while (allowed <= bucket.burst && limiter.allow()) ++allowed;
+    EXPECT_EQ(allowed, bucket.burst) << bucket.rate;
+  }
+}
+
+// A token comes every thirty years: soon the turns are further away than can be counted.
+RT_TEST(RateLimiter, NobodyPassesAnEndlessLine) {
+  RateLimiter limiter(1e-9, 1);
+  EXPECT_TRUE(limiter.allow());
+  Context context = Context::background().with_cancel();
+  std::atomic<int> passed{0};
+  WaitGroup waiters;
+  for (int i = 0; i < 30; ++i) {
+    waiters.go([&] {
+      if (limiter.wait(context)) ++passed;
+    });
+  }
+  EXPECT_TRUE(eventually([] { return stats().waiting >= 30; }));
+  EXPECT_FALSE(limiter.allow());
+  EXPECT_FALSE(limiter.wait(context.with_timeout(1h)));
+  EXPECT_EQ(passed, 0);
+  context.cancel();
+  waiters.wait();
+  EXPECT_EQ(passed, 0);
+}
+
 RT_TEST(RateLimiter, SenselessNumbersAreRefused) {
   EXPECT_THROW(RateLimiter(0, 1), std::invalid_argument);
   EXPECT_THROW(RateLimiter(-1, 1), std::invalid_argument);

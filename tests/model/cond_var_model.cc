@@ -15,6 +15,7 @@
 // Mutant MUTANT_LISTED_LATE       a waiter gets on the list after it has released its lock
 // Mutant MUTANT_ONE_TRY           time that is up before the waiter has parked counts as notified
 // Mutant MUTANT_NOBODY_WAITS      the list is destroyed without waiting for those who withdraw
+// Mutant MUTANT_NO_LOCK_IF_EMPTY  a list that is empty is destroyed without its lock
 #include "model_run.h"
 #include "waiters.h"
 
@@ -52,11 +53,13 @@ struct CondVar {
   model::Memory memory;
   model::ListLock list_lock{memory};
   model::Line line;
+  int listed = 0;  // how many are on it; the model's own: threads take turns
   Record records[kWaiters];
 
   void push(int self) {
     list_lock.lock();
     line.push_back(self);
+    ++listed;
     list_lock.unlock();
   }
 
@@ -85,6 +88,7 @@ struct CondVar {
     if (withdrawn == SignalWord::Withdrawn::no_notified) return;
     list_lock.lock();
     line.remove(self);
+    --listed;
     list_lock.unlock();
     record.resume(Record::timed_out);
   }
@@ -101,6 +105,7 @@ struct CondVar {
       }
       records[waiter].memory.touch();
       line.remove(waiter);
+      --listed;
       claimed[count++] = waiter;
     }
     list_lock.unlock();
@@ -111,7 +116,12 @@ struct CondVar {
   }
 
   void destroy() {
-    while (!chosen<"MUTANT_NOBODY_WAITS">()) {
+    bool looks = !chosen<"MUTANT_NOBODY_WAITS">();
+    if (chosen<"MUTANT_NO_LOCK_IF_EMPTY">()) {
+      rl::yield(1, RL_INFO);
+      looks = listed != 0;
+    }
+    while (looks) {
       list_lock.lock();
       bool withdraws = false;
       for (int i = 0; i < line.size(); ++i) withdraws |= records[line.at(i)].signal.is_withdrawn();

@@ -89,7 +89,13 @@ class Division {
     const std::uint64_t first, last;
     std::optional<R> result = {};
 
-    void compute() noexcept { result = whole.divide(first, last); }
+    void compute() noexcept {
+      try {
+        result = whole.divide(first, last);
+      } catch (...) {  // the move of an R
+        whole.control_.fail();
+      }
+    }
   };
 
   std::optional<R> divide(std::uint64_t first, std::uint64_t last) noexcept {

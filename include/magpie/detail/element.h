@@ -59,7 +59,7 @@ struct Element<void> {
 template <class T>
 class Outgoing {
  public:
-  explicit Outgoing(T& value) : value_(&value) {}
+  explicit Outgoing(T& value) : value_(std::addressof(value)) {}
   void* address() { return value_; }
   void let_go() {}
   void give_back(T&) {}
@@ -82,16 +82,21 @@ class Outgoing<T> {
   // The channel did not want it. A copy is just dropped. There is no way back from a move that throws here: the program ends.
   void give_back(T& value) noexcept {
     if constexpr (std::is_nothrow_move_constructible_v<T> || !std::is_copy_constructible_v<T>) {
-      if constexpr (std::is_move_assignable_v<T>) {
+      if constexpr (kAssigns) {
         value = std::move(*box_);
       } else {
-        std::destroy_at(&value);
-        std::construct_at(&value, std::move(*box_));
+        std::destroy_at(std::addressof(value));
+        std::construct_at(std::addressof(value), std::move(*box_));
       }
     }
   }
 
  private:
+  // Assigned, unless only construction is sure not to throw.
+  static constexpr bool kAssigns =
+      std::is_nothrow_move_assignable_v<T> ||
+      (std::is_move_assignable_v<T> && !std::is_nothrow_move_constructible_v<T>);
+
   T* box_;
 };
 
@@ -104,7 +109,7 @@ class Incoming {
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
 
-  void* address() { return &value_; }
+  void* address() { return std::addressof(value_); }
 
   std::optional<T> take(ChanResult result) {
     if (result != ChanResult::done) return std::nullopt;

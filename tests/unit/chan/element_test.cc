@@ -4,12 +4,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -143,6 +146,17 @@ RT_TEST(Elements, AValueThatCouldNotBeSentIsDestroyed) {
   EXPECT_EQ(Counted::alive, 0);
 }
 
+// Its address is not what & says.
+struct Disguised {
+  int value;
+  void operator&() const {}  // NOLINT: just that
+};
+
+RT_TEST(Elements, ATypeMayHaveAnAddressOperatorOfItsOwn) {
+  pass_on<Disguised>([](int i) { return Disguised{i}; },
+                     [](const Disguised& got, int i) { EXPECT_EQ(got.value, i); });
+}
+
 // ---- moves that throw
 
 // Throws at the nth move from now.
@@ -210,6 +224,27 @@ RT_TEST(ThrowingMoves, ARefusedTrySendLeavesTheValue) {
   EXPECT_EQ(value.value, 7);
 }
 
+// Cannot be assigned without an exception, but constructed.
+struct Unassignable {
+  explicit Unassignable(int its) : value(its) {}
+  Unassignable(Unassignable&& other) noexcept : value(std::exchange(other.value, -1)) {}
+  Unassignable& operator=(Unassignable&&) { throw std::runtime_error("no assignment"); }
+  ~Unassignable() {}
+  int value;
+};
+
+RT_TEST(ThrowingMoves, AValueThatIsNotSentComesBackWithoutAnAssignment) {
+  Chan<Unassignable> c;
+  Unassignable value(7);
+  Context over = Context::background().with_timeout(std::chrono::milliseconds(1));
+  std::error_code error;
+  EXPECT_FALSE(c.send(over, std::move(value), error));
+  EXPECT_EQ(value.value, 7);
+  c.close();
+  EXPECT_THROW((void)c.try_send(value), ClosedChannel);
+  EXPECT_EQ(value.value, 7);
+}
+
 RT_TEST(ThrowingMoves, ASelectSendsThemToo) {
   {
     Chan<Fragile> c(1), full;
@@ -246,6 +281,20 @@ TEST(Capacities, AMillionValuesFit) {
   EXPECT_EQ(sent, 1'000'000);
   while (c.try_recv() == received) ++received;
   EXPECT_EQ(received, 1'000'000);
+}
+
+// A thread gives its spare channels back before the destructors of its older thread_locals run.
+TEST(Capacities, ChannelsThatAreDroppedWhenTheirThreadHasNearlyEndedAreUsedAgain) {
+  std::set<const void*> used;
+  for (int round = 0; round < 300; ++round) {
+    std::thread([&] {
+      thread_local std::vector<Chan<int>> dropped_late;
+      dropped_late.reserve(1);  // it is older than the first channel
+      dropped_late.emplace_back();
+      used.insert(detail::ChanAccess::core(dropped_late.back()));
+    }).join();
+  }
+  EXPECT_LT(used.size(), 200u);
 }
 
 TEST(Capacities, ChannelsMayBeMadeAndDroppedByDifferentThreads) {

@@ -217,6 +217,44 @@ RT_TEST(ParallelFor, LeavesOnlyWhenEverythingThatBeganHasEnded) {
   }
 }
 
+// Its nth move throws, counted in all goroutines.
+struct Fragile {
+  explicit Fragile(int its) : value(its) {}
+  Fragile(const Fragile&) = default;
+  Fragile& operator=(const Fragile&) = default;
+  Fragile(Fragile&& other) : value(other.value) { count_move(); }
+  Fragile& operator=(Fragile&& other) {
+    value = other.value;
+    count_move();
+    return *this;
+  }
+  static void count_move() {
+    if (moves_left.fetch_sub(1) == 1) throw std::runtime_error("no move");
+  }
+  int value;
+  static inline std::atomic<int> moves_left{0};
+};
+
+RT_TEST(ParallelReduce, RethrowsWhatAMoveOfAResultThrew) {
+  auto sum = [] {
+    return parallel_reduce(
+               0, 16, Fragile(0), [](int i) { return Fragile(i); },
+               [](Fragile a, const Fragile& b) {
+                 a.value += b.value;
+                 return a;
+               },
+               2)
+        .value;
+  };
+  Fragile::moves_left = 1'000'000;
+  EXPECT_EQ(sum(), 120);
+  const int moves = 1'000'000 - Fragile::moves_left;
+  for (int nth = 1; nth <= moves; ++nth) {
+    Fragile::moves_left = nth;
+    EXPECT_THROW(sum(), std::runtime_error) << "move " << nth << " of " << moves;
+  }
+}
+
 // Without preemption one proc goes through the loop from left to right, so that nothing behind the failure may have begun.
 TEST(ParallelFor, DoesNotBeginWhatComesAfterAFailure) {
   magpie::run({.procs = 1, .preempt = false}, [] {

@@ -14,9 +14,12 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <type_traits>
 
+#include "base/lock.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -266,6 +269,82 @@ RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   enough = true;
   EXPECT_FALSE(waiter.join());
   other.join();
+}
+
+RT_TEST(CondVar, AStopRequestWakesOnlyThoseWhoWaitWithItsToken) {
+  Mutex mutex;
+  CondVar changed;
+  std::stop_source source, other_source;
+  std::atomic<int> woken{0};
+  auto wait_with = [&](std::stop_token stop) {
+    return spawn([&, stop] {
+      std::unique_lock hold(mutex);
+      (void)changed.wait(hold, stop, [] { return false; });
+      ++woken;
+    });
+  };
+  auto without = spawn([&] {
+    std::unique_lock hold(mutex);
+    changed.wait(hold);
+    ++woken;
+  });
+  auto with_time = spawn([&] {
+    std::unique_lock hold(mutex);
+    EXPECT_EQ(changed.wait_for(hold, 1h), std::cv_status::no_timeout);
+    ++woken;
+  });
+  auto with_another = wait_with(other_source.get_token());
+  auto first = wait_with(source.get_token());
+  auto second = wait_with(source.get_token());
+  ASSERT_TRUE(waiting_is(5));
+  source.request_stop();
+  first.join();
+  second.join();
+  EXPECT_TRUE(waiting_is(3));
+  EXPECT_EQ(woken, 2);
+  other_source.request_stop();
+  with_another.join();
+  EXPECT_TRUE(waiting_is(2));
+  changed.notify_all();
+  without.join();
+  with_time.join();
+}
+
+RT_TEST(CondVar, AWaitWithAStopTokenEndsWhenItsTimeIsUp) {
+  Mutex mutex;
+  CondVar changed;
+  std::stop_source source;
+  std::unique_lock hold(mutex);
+  auto never = [] { return false; };
+  EXPECT_FALSE(changed.wait_for(hold, source.get_token(), 1ms, never));
+  EXPECT_FALSE(
+      changed.wait_until(hold, source.get_token(), std::chrono::steady_clock::now(), never));
+  EXPECT_TRUE(changed.wait_for(hold, source.get_token(), 0ms, [] { return true; }));
+  EXPECT_TRUE(hold.owns_lock());
+  bool ready = false;
+  auto notifier = spawn([&] {
+    std::lock_guard its_hold(mutex);
+    ready = true;
+    changed.notify_one();
+  });
+  EXPECT_TRUE(changed.wait_for(hold, source.get_token(), 1h, [&] { return ready; }));
+  auto stopper = spawn([&] { source.request_stop(); });
+  EXPECT_FALSE(changed.wait_for(hold, source.get_token(), 1h, never));
+  notifier.join();
+  stopper.join();
+}
+
+// One that withdrew has taken itself off the list, which is empty now, and has yet to release the
+// list's lock: the first member.
+TEST(CondVarWithoutARuntime, IsNotDestroyedUnderOneThatLeavesIt) {
+  static_assert(std::is_standard_layout_v<CondVar>);
+  std::optional<CondVar> changed(std::in_place);
+  auto& lock = reinterpret_cast<base::Lock&>(*changed);
+  lock.lock();
+  support::SleepingThread destroyer([&] { changed.reset(); });
+  EXPECT_FALSE(destroyer.is_over());
+  lock.unlock();
+  EXPECT_TRUE(destroyer.goes_on());
 }
 
 RT_TEST(CondVar, ItMayBeDestroyedOnceAllHaveBeenNotified) {

@@ -279,6 +279,22 @@ TEST(WaitGroupAfterRun, ThreadsThatWaitBesideDroppedGoroutinesAreWoken) {
   for (auto& thread : threads) thread->join();
 }
 
+TEST(WaitGroupAfterRun, SaysNothingOfGoroutinesThatWereDone) {
+  WaitGroup group;
+  magpie::run([&] {
+    group.go([] {});
+    group.wait();
+  });
+  support::CapturedStderr captured;
+  group.add(1);
+  {
+    support::SleepingThread waiter([&] { group.wait(); });
+    group.done();
+    EXPECT_TRUE(waiter.goes_on());
+  }
+  EXPECT_EQ(captured.end(), "");
+}
+
 // How often stderr, which gtest captures into a file, has said so by now.
 int times_said(std::string_view words) {
   std::ifstream file("/proc/self/fd/2");
