@@ -2,7 +2,10 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <magpie/net.h>
+#include <sys/ioctl.h>
 
+#include <memory>
 #include <string>
 
 #include "support/http_talk.h"
@@ -354,6 +357,44 @@ RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
   holds.close();
   holds.wait_for_server();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
+}
+
+// A connection is reset when it is closed while bytes are unread, and what is still to be sent is
+// lost.
+RT_TEST(HttpLimits, BytesThatNobodyAskedForDoNotCutOffTheAnswer) {
+  const std::string large(400'000, 'x');  // more than a client's system takes before it reads
+  Server server;
+  int socket = -1;
+  auto unread = [&] {
+    int bytes = 0;
+    return ::ioctl(socket, FIONREAD, &bytes) == 0 ? bytes : -1;
+  };
+  Chan<void> body_is_read, more_is_here;
+  server.handle("POST /", [&](Request& req, Response& res) {
+    (void)req.body();
+    body_is_read.close();
+    EXPECT_TRUE(eventually([&] { return unread() == 2; }));
+    more_is_here.close();
+    res.header("Connection", "close").send(large);
+  });
+  auto listener = net::TcpListener::bind("127.0.0.1:0");
+  auto client = net::TcpConn::connect(listener.local_address().to_string());
+  client.set_deadline(50s);
+  auto conn = std::make_unique<net::TcpConn>(listener.accept());
+  socket = conn->native_handle();
+  auto served = spawn([&] { server.serve_connection(std::move(conn)); });
+  client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody");
+  body_is_read.recv();
+  client.write("\r\n");  // some clients end a body with it
+  more_is_here.recv();
+  EXPECT_TRUE(eventually([&] { return unread() != 2; }));  // the server has read them, or closed it
+  std::string heard;
+  char some[5000];
+  while (std::size_t n = client.read(std::as_writable_bytes(std::span(some))))
+    heard.append(some, n);
+  EXPECT_TRUE(heard.ends_with("\r\n\r\n" + large)) << heard.size();
+  client.close();
+  served.join();
 }
 
 }  // namespace

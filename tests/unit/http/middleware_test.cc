@@ -101,6 +101,19 @@ RT_TEST(HttpMiddleware, AHandlerThatTakesTooLongIsAnswered503InItsPlace) {
   EXPECT_TRUE(threw);
 }
 
+// If the connection were closed while the client still sends, the answer might be lost on its way.
+RT_TEST(HttpMiddleware, AClientThatIsAnswered503WhileItSendsIsHeardToItsEnd) {
+  Server server;
+  server.use(timeout(10ms));
+  server.handle("POST /", [](Request& req, Response& res) { res.send(req.body()); });
+  Talk talk(server, support::MemoryStream::kNoLimit, 1000);
+  talk.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx");
+  EXPECT_EQ(support::status_of(talk.hear_all()), 503);
+  EXPECT_NO_THROW(talk.say(std::string(100'000, 'x')));
+  talk.end();
+  talk.wait_for_server();
+}
+
 RT_TEST(HttpMiddleware, AHandlerThatSwallowsItsTimeOutDoesNotAnswerTwice) {
   Server server;
   server.use(timeout(10ms));
