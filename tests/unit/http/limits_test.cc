@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "support/http_talk.h"
 #include "support/rt_test.h"
@@ -357,6 +358,38 @@ RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
   holds.close();
   holds.wait_for_server();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
+}
+
+RT_TEST(HttpLimits, ABodyThatHasFailedFailsAgain) {
+  std::vector<int> statuses;
+  auto status_of_body = [](auto read) {
+    try {
+      read();
+      return 0;
+    } catch (const StatusError& error) {
+      return error.status();
+    }
+  };
+  Server server(ServerOptions{.max_body_bytes = 10, .body_timeout = 50ms});
+  server.handle("POST /body", [&](Request& req, Response&) {
+    for (int i = 0; i < 2; ++i) statuses.push_back(status_of_body([&] { (void)req.body(); }));
+  });
+  server.handle("POST /read", [&](Request& req, Response&) {
+    char some[100];
+    for (int i = 0; i < 2; ++i)
+      statuses.push_back(status_of_body([&] { (void)req.read(std::span(some)); }));
+  });
+  for (const char* path : {"/body", "/read"}) {
+    for (auto [body, status] : {std::pair("z\r\n", 400), std::pair("b\r\n12345678901\r\n", 413),
+                                std::pair("5\r\n", 408)}) {
+      statuses.clear();
+      Talk talk(server);
+      talk.say(std::string("POST ") + path +
+               " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
+      (void)talk.hear_body();
+      EXPECT_EQ(statuses, std::vector<int>({status, status})) << path;
+    }
+  }
 }
 
 // A connection is reset when it is closed while bytes are unread, and what is still to be sent is
