@@ -106,6 +106,7 @@ bool Connection::receive_more() {
     if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
     watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
+    head_due_ns_ = 0;  // a line end is no head that has begun
     // One time for all of it: neither a line end nor half a record of TLS is a request.
     const std::int64_t now = rough_now_ns(), rests_after = core_.watchman().time_of(Phase::idle);
     if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());

@@ -5,6 +5,7 @@
 #include <magpie/net.h>
 #include <sys/ioctl.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -133,6 +134,21 @@ RT_TEST(HttpLimits, OneEmptyLineBeforeARequestIsPassedOverAndNoOther) {
   sleep_for(30ms);  // likely to rest by now; it must not matter
   talk.say("\r\n");
   EXPECT_EQ(support::status_of(talk.hear_all()), 400);
+}
+
+RT_TEST(HttpLimits, AnEmptyLineTakesNothingFromTheTimeOfTheNextHead) {
+  constexpr auto kTime = 400ms;
+  Server server(ServerOptions{.header_timeout = kTime, .idle_timeout = 50s, .rest_after = 50s});
+  add_echo(server);
+  Talk talk(server, 1);  // byte by byte
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(talk.hear_body(), "hello");
+  talk.say("\r\n");
+  sleep_for(2 * kTime);
+  const auto began = std::chrono::steady_clock::now();
+  talk.say("GET / HT");
+  EXPECT_EQ(support::status_of(talk.hear_all()), 408);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, kTime);
 }
 
 RT_TEST(HttpLimits, AnEmptyLineIsNoReasonToStayLonger) {
