@@ -237,6 +237,26 @@ RT_TEST(ClientErrors, OfABodySourceStayWhatTheyAre) {
   EXPECT_THROW(client.open({.method = "POST", .url = silence.url(), .source = &broken}), Mine);
 }
 
+RT_TEST(ClientErrors, OfABodySourceAreNotTakenForTheServers) {
+  struct Broken : BodySource {
+    explicit Broken(std::errc its) : error(its) {}
+    std::size_t read(std::span<std::byte>) override {
+      throw std::system_error(std::make_error_code(error), "the body comes from somebody else");
+    }
+    const std::errc error;
+  };
+  Silence silence;
+  Client client;
+  for (std::errc error : {std::errc::connection_reset, std::errc::broken_pipe}) {
+    Broken broken(error);
+    EXPECT_EQ(error_of([&] {
+                (void)client.open(
+                    {.method = "POST", .url = silence.url(), .source = &broken, .timeout = 2s});
+              }),
+              error);
+  }
+}
+
 // ---- replies that are unusual
 
 RT_TEST(ClientReplies, AReasonMayBeLeftOut) {
