@@ -129,6 +129,8 @@ void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) 
       throw ProtocolError(parser_.refusal() == 431
                               ? "magpie: the header of the reply is too large"
                               : "magpie: the reply is not HTTP/1.1 as it should be");
+    if (parser_.head().status < 100)
+      throw ProtocolError("magpie: the reply has a status that is none");
     if (parser_.head().status == 101)
       throw ProtocolError("magpie: the server switched protocols unasked");
     if (parser_.head().status >= 200) break;

@@ -276,6 +276,16 @@ RT_TEST(ClientReplies, AReasonMayBeLeftOut) {
   }
 }
 
+RT_TEST(ClientReplies, AStatusBelow100IsNoAnnouncement) {
+  for (const char* status : {"000", "099"}) {
+    Silence silence(std::string("HTTP/1.1 ") + status +
+                    " x\r\nContent-Length: 42\r\n\r\n"
+                    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    Client client;
+    EXPECT_THROW(client.get(silence.url()), ProtocolError) << status;
+  }
+}
+
 RT_TEST(ClientReplies, TrailersKeepToTheLimitsOfAHeader) {
   const std::string chunks =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\n0\r\n";
