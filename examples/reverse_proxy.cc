@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 using namespace magpie;
@@ -27,8 +29,11 @@ namespace {
 struct PassedOn : http::BodySource {
   explicit PassedOn(http::Request& its) : request(its) {}
   std::size_t read(std::span<std::byte> into) override {
+    const auto began = std::chrono::steady_clock::now();
     try {
-      return request.read(into);
+      std::size_t n = request.read(into);
+      waited += std::chrono::steady_clock::now() - began;
+      return n;
     } catch (...) {
       fault_of_client = std::current_exception();
       throw;
@@ -37,6 +42,7 @@ struct PassedOn : http::BodySource {
   std::optional<std::uint64_t> size() const override { return request.content_length(); }
   http::Request& request;
   std::exception_ptr fault_of_client;
+  std::chrono::steady_clock::duration waited{0};  // for the client
 };
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -79,7 +85,8 @@ std::string host_of(const std::string& address) { return address.substr(0, addre
 
 class Proxy {
  public:
-  explicit Proxy(std::vector<std::string> roots) {
+  explicit Proxy(std::vector<std::string> roots, std::chrono::milliseconds timeout = 30s)
+      : timeout_(timeout) {
     for (std::string& root : roots) behind_.push_back(std::make_unique<Behind>(std::move(root)));
   }
 
@@ -92,6 +99,11 @@ class Proxy {
         one.breaker.call([&] {
           try {
             reply = ask(one, req, body);
+          } catch (const std::system_error& error) {
+            // Most of the time was the client's.
+            if (error.code() == std::errc::timed_out && body.waited > timeout_ / 2)
+              body.fault_of_client = std::make_exception_ptr(http::StatusError(408));
+            if (!body.fault_of_client) throw;
           } catch (...) {
             if (!body.fault_of_client) throw;
           }
@@ -146,7 +158,8 @@ class Proxy {
     }
   }
 
-  http::Client client_{{.max_redirects = 0}};
+  const std::chrono::milliseconds timeout_;
+  http::Client client_{{.timeout = timeout_, .max_redirects = 0}};
   std::vector<std::unique_ptr<Behind>> behind_;
   std::atomic<std::size_t> next_{0};
 };
@@ -211,6 +224,23 @@ int main() {
     std::array<char, 12> line;
     raw.read_exact(std::as_writable_bytes(std::span(line)));
     right = right && std::string_view(line.data(), line.size()) == "HTTP/1.1 400";
+
+    // Clients that send their bodies too slowly do not make the server behind look broken.
+    http::Server impatient_front;
+    Proxy impatient({started_b.root}, 200ms);
+    impatient_front.handle("/{path...}",
+                           [&](http::Request& req, http::Response& res) { impatient(req, res); });
+    Started impatient_started(impatient_front);
+    for (int i = 0; i < 3; ++i) {
+      auto slow = net::TcpConn::connect(impatient_started.root.substr(7));
+      slow.set_deadline(10s);
+      slow.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n");
+      sleep_for(300ms);
+      slow.write("ab");
+      slow.read_exact(std::as_writable_bytes(std::span(line)));
+      right = right && std::string_view(line.data(), line.size()) == "HTTP/1.1 408";
+    }
+    right = right && client.get(impatient_started.root + "/d").status == 200;
 
     started_a.reset();  // one of them is gone; nobody notices
     for (int i = 0; i < 10; ++i)

@@ -54,49 +54,51 @@ void ClientReply::rethrow() const { rethrow_about(method + " " + url, context_);
 
 // ---- the request
 
-void ClientReply::send(std::string_view head, std::string_view body) {
-  const std::span<const std::byte> parts[] = {bytes(head), bytes(body)};
+// False: the server has closed the connection. What it said before that counts.
+bool ClientReply::send_parts(net::Stream::Parts parts) {
   try {
-    stream_->write_parts(std::span(parts).first(body.empty() ? 1 : 2));
+    stream_->write_parts(parts);
+    return true;
   } catch (const std::system_error& error) {
     if (!peer_closed(error)) throw;
     send_error_ = std::current_exception();
     may_keep = false;
+    return false;
   }
 }
 
+void ClientReply::send(std::string_view head, std::string_view body) {
+  const std::span<const std::byte> parts[] = {bytes(head), bytes(body)};
+  (void)send_parts(std::span(parts).first(body.empty() ? 1 : 2));
+}
+
+// What reading the body throws is never taken for the server's fault, whatever it is.
 void ClientReply::send(std::string_view head, BodySource& body) {
   const bool chunked = !body.size().has_value();
   std::uint64_t left = body.size().value_or(0);
   std::vector<std::byte> part(kUploadPart);
-  try {
-    stream_->write(head);
-    for (;;) {
-      std::size_t wanted =
-          chunked ? part.size()
-                  : static_cast<std::size_t>(std::min<std::uint64_t>(left, part.size()));
-      std::size_t n = wanted == 0 ? 0 : body.read(std::span(part).first(wanted));
-      if (!chunked) {
-        if (n == 0 && left > 0)
-          throw std::invalid_argument("magpie: a BodySource was shorter than its size()");
-        if (n == 0) return;
-        left -= n;
-        stream_->write(std::span<const std::byte>(part).first(n));
-        continue;
-      }
-      char size[24];
-      char* end = std::to_chars(size, size + sizeof size, n, 16).ptr;
-      std::memcpy(end, "\r\n", 2);
-      const std::span<const std::byte> parts[] = {
-          bytes({size, static_cast<std::size_t>(end + 2 - size)}),
-          std::span<const std::byte>(part).first(n), bytes("\r\n")};
-      stream_->write_parts(parts);
+  const std::span<const std::byte> first[] = {bytes(head)};
+  if (!send_parts(first)) return;
+  for (;;) {
+    std::size_t wanted = chunked
+                             ? part.size()
+                             : static_cast<std::size_t>(std::min<std::uint64_t>(left, part.size()));
+    std::size_t n = wanted == 0 ? 0 : body.read(std::span(part).first(wanted));
+    const std::span<const std::byte> some = std::span<const std::byte>(part).first(n);
+    if (!chunked) {
+      if (n == 0 && left > 0)
+        throw std::invalid_argument("magpie: a BodySource was shorter than its size()");
       if (n == 0) return;
+      left -= n;
+      if (!send_parts({&some, 1})) return;
+      continue;
     }
-  } catch (const std::system_error& error) {
-    if (!peer_closed(error)) throw;
-    send_error_ = std::current_exception();
-    may_keep = false;
+    char size[24];
+    char* end = std::to_chars(size, size + sizeof size, n, 16).ptr;
+    std::memcpy(end, "\r\n", 2);
+    const std::span<const std::byte> parts[] = {
+        bytes({size, static_cast<std::size_t>(end + 2 - size)}), some, bytes("\r\n")};
+    if (!send_parts(parts) || n == 0) return;
   }
 }
 
@@ -127,6 +129,8 @@ void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) 
       throw ProtocolError(parser_.refusal() == 431
                               ? "magpie: the header of the reply is too large"
                               : "magpie: the reply is not HTTP/1.1 as it should be");
+    if (parser_.head().status < 100)
+      throw ProtocolError("magpie: the reply has a status that is none");
     if (parser_.head().status == 101)
       throw ProtocolError("magpie: the server switched protocols unasked");
     if (parser_.head().status >= 200) break;

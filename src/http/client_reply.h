@@ -70,6 +70,7 @@ class ClientReply {
  private:
   enum class Body : std::uint8_t { length, chunked, until_end, read };
 
+  bool send_parts(net::Stream::Parts parts);
   std::size_t receive(std::span<char> into);
   void add_missing_space();
   std::size_t read_length(std::span<char> into);

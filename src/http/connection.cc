@@ -64,7 +64,7 @@ void Connection::serve() {
     if (!answer()) {
       if (broken_) return;
       exchange_->out.flush_held();
-      if (!exchange_->in.body_is_read() || exchange_->in.has_next()) linger();
+      if (!exchange_->in.body_is_read() || exchange_->in.has_next() || bytes_are_here()) linger();
       return;
     }
     exchange_->in.finish();
@@ -106,6 +106,7 @@ bool Connection::receive_more() {
     if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
     watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
+    head_due_ns_ = 0;  // a line end is no head that has begun
     // One time for all of it: neither a line end nor half a record of TLS is a request.
     const std::int64_t now = rough_now_ns(), rests_after = core_.watchman().time_of(Phase::idle);
     if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());
@@ -186,7 +187,7 @@ std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) 
     return n;
   } catch (const std::system_error& error) {
     if (is_timeout(error) && !exchange_->out.timer_answered()) throw StatusError(408);
-    broken_ = true;
+    if (!is_timeout(error)) broken_ = true;  // else the timer has said all
     throw;
   }
 }
@@ -395,6 +396,10 @@ void Connection::refuse(int status) {
 // that this was all, and read until the peer has seen it.
 void Connection::linger() {
   exchange_->in.input.clear();
+  // The timer of timeout() may have ended all reading. It is done, and the watchman leaves a busy
+  // connection alone.
+  stream_->set_read_deadline_ns(detail::kNoDeadline);
+  stream_->set_write_deadline_ns(detail::kNoDeadline);
   watched_.enter(Phase::lingering);  // TLS says its farewell, which may block
   stream_->shutdown_write();
   std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);

@@ -106,7 +106,8 @@ void time_is_up(Exchange& exchange, const Context& context) {
       answer +=
           "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 20\r\nConnection: "
           "close\r\n\r\n";
-      if (exchange.in.method() != "HEAD") answer += "Service Unavailable\n";
+      static_assert(ResponseState::kTimerStatus == 503 && ResponseState::kTimerBody.size() == 20);
+      if (exchange.in.method() != "HEAD") answer += ResponseState::kTimerBody;
       stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       stream.write(answer);
       stream.shutdown_write();
@@ -178,7 +179,8 @@ void append_escaped(std::string& to, std::string_view text) {
 
 std::string log_line(const Request& request, const Response& response, long long microseconds) {
   const std::string host = Exchange::of(request).connection().remote_host();
-  std::string line(host.empty() ? "-" : host);
+  std::string line;
+  append_escaped(line, host.empty() ? "-" : host);  // a client of a Unix socket names itself
   std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);

@@ -46,6 +46,7 @@ bool RequestState::begin_body(std::uint64_t limit) {
 
 void RequestState::fail(int status) {
   body_ = Body::failed;
+  failure_ = status;
   throw StatusError(status);
 }
 
@@ -68,6 +69,8 @@ std::size_t RequestState::receive(std::span<char> into) {
   std::size_t n;
   try {
     n = connection_->receive_body(into, std::min(body_due_ns_, due_in(began, left)));
+  } catch (const StatusError& error) {
+    fail(error.status());
   } catch (...) {
     body_ = Body::failed;
     throw;
@@ -124,7 +127,7 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
 
 std::size_t RequestState::read_more(std::span<char> into) {
   if (body_ == Body::read || into.empty()) return 0;
-  if (body_ == Body::failed) throw StatusError(400);
+  if (body_ == Body::failed) throw StatusError(failure_);
   say_continue();
   return body_ == Body::length ? read_length(into) : read_chunks(into);
 }
@@ -152,7 +155,6 @@ bool RequestState::may_load(std::uint64_t at_most) const {
 
 void RequestState::load() {
   if (was_loaded_) return;
-  was_loaded_ = true;
   whole_taken_ = 0;
   // Memory grows with what comes, not with what was announced.
   std::size_t size = 0;
@@ -166,10 +168,12 @@ void RequestState::load() {
       size += read_more({whole_.data() + size, wanted});
     }
   } catch (...) {
+    body_ = Body::failed;  // part of it is gone
     whole_.clear();
     throw;
   }
   whole_.resize(size);
+  was_loaded_ = true;
 }
 
 // Before the body's string grows to that size.

@@ -32,6 +32,7 @@ void RequestState::begin(const HeadLimits& limits, bool may_skip_line) {
   may_skip_line_ = may_skip_line;
   parser_.begin(Parser::Kind::request, limits);
   body_ = Body::none_yet;
+  failure_ = 400;
 }
 
 Parser::Progress RequestState::parse() {

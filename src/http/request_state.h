@@ -131,6 +131,7 @@ class RequestState {
   bool read_in_parts_ = false;
   bool read_whole_ = false;
   bool was_loaded_ = false;       // all of it is in whole_
+  int failure_ = 400;             // what is wrong with it, if it has failed
   std::size_t body_at_ = 0;       // what of the input is not of the head
   std::uint64_t body_left_ = 0;   // with a length
   std::uint64_t body_taken_ = 0;  // in chunks

@@ -53,19 +53,25 @@ class ResponseState {
   // The timer's goroutine. True: it may answer, and the handler's attempts fail.
   bool claim_for_timer();
   bool timer_answered() const { return turn_.load(std::memory_order_acquire) == Turn::timer; }
+  static constexpr int kTimerStatus = 503;
+  static constexpr std::string_view kTimerBody = "Service Unavailable\n";
   void date(std::string& to);
 
   // ---- for Response
 
   void set_status(int code);
-  int status() const { return status_; }
+  // Of the answer that the client gets, also if it is the timer's; so is body_bytes().
+  int status() const { return timer_answered() ? kTimerStatus : status_; }
   void set_field(std::string_view name, std::string_view value);
   void add_field(std::string_view name, std::string_view value);
   void send(std::string_view body);
   void write(std::string_view bytes);
   void flush();
   bool started() const { return stage_ != Stage::open; }
-  std::uint64_t body_bytes() const { return body_bytes_; }
+  std::uint64_t body_bytes() const {
+    if (timer_answered()) return terms_.head_only ? 0 : kTimerBody.size();
+    return body_bytes_;
+  }
 
  private:
   enum class Stage : std::uint8_t { open, streaming, done };

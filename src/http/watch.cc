@@ -126,6 +126,9 @@ std::optional<std::int64_t> Watched::rank_locked(std::int64_t now_ns) const {
       if (silence >= kSilentNs) return since_ns_ - kClass;
       if (silence >= kMaybeSilentNs && phase_ == Phase::fresh) return since_ns_ + kClass;
       return std::nullopt;
+    case Phase::lingering:
+      if (silence >= kMaybeSilentNs) return since_ns_ - kClass;
+      return std::nullopt;
     case Phase::idle:
     case Phase::resting:
       return since_ns_;

@@ -118,7 +118,8 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   // Closes all streams.
   void cut_off();
   // Asks so many connections to end, to make room: first those that have never sent a whole header and have been silent for a
-  // second, then those between requests, each time the most silent ones. At most 64.
+  // second, and those that linger although all is said, then those between requests, each time
+  // the most silent ones. At most 64.
   void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);

@@ -150,10 +150,16 @@ int replace_regular(const std::string& path, const struct stat* old, std::string
   return replace_regular(path, is_there ? &old : nullptr, contents);
 }
 
+// The system would take what is before a zero byte for the path: another file.
+std::error_code check(const std::string& path) {
+  return code_of(path.find('\0') == path.npos ? 0 : EINVAL);
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, std::error_code& error) {
   std::string contents;
+  if ((error = check(path))) return contents;
   error = code_of(blocking([&] { return read_all(path.c_str(), contents); }));
   if (error) contents.clear();
   return contents;
@@ -166,6 +172,7 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view contents, std::error_code& error) {
+  if ((error = check(path))) return;
   error = code_of(blocking([&] { return replace(path, contents); }));
 }
 void write_file(const std::string& path, std::string_view contents) {

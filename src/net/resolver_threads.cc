@@ -2,7 +2,9 @@
 //
 // Whoever asks waits for an eventfd, until its time is up, and leaves then: the thread finishes alone. The threads know nothing of the
 // runtime, so a run() may end meanwhile. There are at most kMostThreads; more questions wait in line, and those that nobody waits
-// for any more are passed over. Who asks for a name that somebody has asked for already waits for the same answer.
+// for any more are passed over, and swept out when there are as many of them as of others: a
+// program that is made to ask for names faster than they are answered keeps its memory. Who asks
+// for a name that somebody has asked for already waits for the same answer.
 //
 // While a question is in line there is a thread for it, or none can be had. Then an asker without a limit takes its own question
 // out of the line and answers it where it is. One with a limit could not keep that: it tries again to get a thread, until its
@@ -38,6 +40,7 @@ namespace magpie::net {
 namespace {
 
 constexpr int kMostThreads = 32;
+constexpr std::size_t kFirstSweep = 256;
 
 struct Question {
   Question(std::string name, int event) : host(std::move(name)), answered(event) {}
@@ -72,6 +75,7 @@ class Desk {
   void answer(Question& question);
   void close_question(const Question& question);
   [[nodiscard]] bool start_thread_locked();
+  void sweep_locked();
   [[nodiscard]] std::deque<std::weak_ptr<Question>>::iterator place_locked(
       const Question& question);
 
@@ -81,6 +85,7 @@ class Desk {
   // guarded by lock_
   std::unordered_map<std::string, std::weak_ptr<Question>> open_;
   std::deque<std::weak_ptr<Question>> line_;
+  std::size_t sweep_at_ = kFirstSweep;  // names, or questions in line
   int threads_ = 0;
 };
 
@@ -104,10 +109,18 @@ std::shared_ptr<Question> Desk::ask(const std::string& host, std::error_code& er
     return nullptr;
   }
   question = std::make_shared<Question>(host, event);
+  if (std::max(open_.size(), line_.size()) >= sweep_at_) sweep_locked();
   open_[host] = question;
   line_.push_back(question);
   if (threads_ < kMostThreads && start_thread_locked()) ++threads_;
   return question;
+}
+
+// Forgets what those left who gave up.
+void Desk::sweep_locked() {
+  std::erase_if(open_, [](const auto& each) { return each.second.expired(); });
+  std::erase_if(line_, [](const auto& each) { return each.expired(); });
+  sweep_at_ = std::max(kFirstSweep, 2 * std::max(open_.size(), line_.size()));
 }
 
 std::deque<std::weak_ptr<Question>>::iterator Desk::place_locked(const Question& question) {
@@ -173,8 +186,7 @@ std::shared_ptr<Question> Desk::take() {
     line_.pop_front();
     if (question != nullptr) return question;
   }
-  // Left by those who gave up.
-  std::erase_if(open_, [](const auto& each) { return each.second.expired(); });
+  sweep_locked();
   --threads_;
   return nullptr;
 }

@@ -68,6 +68,13 @@ void check(int error) {
   if (error != 0) throw std::system_error(error, std::generic_category(), "magpie: spawn");
 }
 
+// The system would take what is before a zero byte for the text.
+void check_text(const std::string& text) {
+  if (text.find('\0') != text.npos)
+    throw std::invalid_argument("magpie: spawn: a text with '\\0' in it: " +
+                                std::string(text.c_str()));
+}
+
 // What the child does before it becomes the program.
 class Plan {
  public:
@@ -122,6 +129,7 @@ class Plan {
   }
 
   void set_directory(const std::string& path) {
+    check_text(path);
     directory_ = open_or_throw(path.c_str(), O_PATH | O_DIRECTORY, path);
     check(posix_spawn_file_actions_addfchdir_np(&actions_, directory_.get()));
   }
@@ -148,9 +156,7 @@ class Plan {
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) {
-    if (text.find('\0') != text.npos)
-      throw std::invalid_argument("magpie: spawn: a text with '\\0' in it: " +
-                                  std::string(text.c_str()));
+    check_text(text);
     pointers.push_back(const_cast<char*>(text.c_str()));
   }
   pointers.push_back(nullptr);

@@ -254,15 +254,24 @@ void TlsConn::Session::apply_deadlines_locked() noexcept {
 
 // ---- what the user asks for
 
+// Who waits for somebody else to read, write or shake hands leaves when its context is over.
+std::unique_lock<Mutex> TlsConn::Session::take_turn(Mutex& turn, const Context* context,
+                                                    const char* what) const {
+  if (context == nullptr) return std::unique_lock(turn);
+  std::error_code error;
+  if (!turn.lock(*context, error)) throw std::system_error(error, about(what));
+  return std::unique_lock(turn, std::adopt_lock);
+}
+
 void TlsConn::Session::handshake(const Context* context) {
   if (agreed_.load(std::memory_order_acquire)) return;
-  std::lock_guard turn(handshake_turn_);
+  const auto turn = take_turn(handshake_turn_, context, "TLS handshake");
   OpensslError error;
   while (!agreed_.load(std::memory_order_acquire)) {
     Outcome outcome = call([](SSL* ssl) { return SSL_do_handshake(ssl); }, error);
     if (outcome == Outcome::failed) fail(error, "TLS handshake");
     {
-      std::lock_guard write_turn(write_turn_);
+      const auto write_turn = take_turn(write_turn_, context, "TLS handshake");
       flush(context);
     }
     if (outcome == Outcome::done) {
@@ -282,7 +291,7 @@ void TlsConn::Session::handshake(const Context* context) {
 std::size_t TlsConn::Session::read(std::span<std::byte> into, const Context* context) {
   if (into.empty()) return 0;
   handshake(context);
-  std::lock_guard turn(read_turn_);
+  const auto turn = take_turn(read_turn_, context, "TLS read");
   OpensslError error;
   for (;;) {
     std::size_t count = 0;
@@ -345,7 +354,7 @@ bool TlsConn::Session::check_idle() {
 
 void TlsConn::Session::wait_readable(const Context* context) {
   handshake(context);
-  std::lock_guard turn(read_turn_);
+  const auto turn = take_turn(read_turn_, context, "TLS wait");
   {
     std::lock_guard hold(lock_);
     if (SSL_pending(ssl_.get()) != 0 || BIO_pending(input_) != 0) return;
@@ -355,7 +364,7 @@ void TlsConn::Session::wait_readable(const Context* context) {
 
 void TlsConn::Session::write_parts(Parts parts, const Context* context, std::size_t& written) {
   handshake(context);
-  std::lock_guard turn(write_turn_);
+  const auto turn = take_turn(write_turn_, context, "TLS write");
   Records records(parts);
   OpensslError error;
   for (std::span<const std::byte> left = records.next(); !left.empty(); left = records.next()) {

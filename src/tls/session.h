@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <magpie/mutex.h>
@@ -67,6 +68,7 @@ class TlsConn::Session {
   static void note_message(int is_written, int version, int type, const void* bytes,
                            std::size_t size, SSL* ssl, void* session);
 
+  std::unique_lock<Mutex> take_turn(Mutex& turn, const Context* context, const char* what) const;
   // One call of OpenSSL's on the object, under the lock. `error` tells what failed.
   template <class Call>
   Outcome call(Call f, OpensslError& error);

@@ -56,7 +56,8 @@ class Request {
   const net::TlsConn* tls() const noexcept;
 
   // The whole body; reads it when called first. Blocks. Throws StatusError (413: it is larger than the limit; 408; 400),
-  // std::system_error if the connection fails, std::logic_error after read().
+  // std::system_error if the connection fails, std::logic_error after read(). A body that has
+  // failed fails again: it is never taken for an empty one.
   const std::string& body();
   // The next bytes of the body; 0 at its end. Blocks until there is one. Throws as body().
   std::size_t read(std::span<std::byte> into);

@@ -237,6 +237,26 @@ RT_TEST(ClientErrors, OfABodySourceStayWhatTheyAre) {
   EXPECT_THROW(client.open({.method = "POST", .url = silence.url(), .source = &broken}), Mine);
 }
 
+RT_TEST(ClientErrors, OfABodySourceAreNotTakenForTheServers) {
+  struct Broken : BodySource {
+    explicit Broken(std::errc its) : error(its) {}
+    std::size_t read(std::span<std::byte>) override {
+      throw std::system_error(std::make_error_code(error), "the body comes from somebody else");
+    }
+    const std::errc error;
+  };
+  Silence silence;
+  Client client;
+  for (std::errc error : {std::errc::connection_reset, std::errc::broken_pipe}) {
+    Broken broken(error);
+    EXPECT_EQ(error_of([&] {
+                (void)client.open(
+                    {.method = "POST", .url = silence.url(), .source = &broken, .timeout = 2s});
+              }),
+              error);
+  }
+}
+
 // ---- replies that are unusual
 
 RT_TEST(ClientReplies, AReasonMayBeLeftOut) {
@@ -253,6 +273,16 @@ RT_TEST(ClientReplies, AReasonMayBeLeftOut) {
     Silence silence(std::string(line) + "\r\nContent-Length: 4\r\n\r\ngood");
     Client client;
     EXPECT_THROW(client.get(silence.url()), ProtocolError) << line;
+  }
+}
+
+RT_TEST(ClientReplies, AStatusBelow100IsNoAnnouncement) {
+  for (const char* status : {"000", "099"}) {
+    Silence silence(std::string("HTTP/1.1 ") + status +
+                    " x\r\nContent-Length: 42\r\n\r\n"
+                    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    Client client;
+    EXPECT_THROW(client.get(silence.url()), ProtocolError) << status;
   }
 }
 

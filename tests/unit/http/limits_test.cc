@@ -2,8 +2,13 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <magpie/net.h>
+#include <sys/ioctl.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "support/http_talk.h"
 #include "support/rt_test.h"
@@ -129,6 +134,21 @@ RT_TEST(HttpLimits, OneEmptyLineBeforeARequestIsPassedOverAndNoOther) {
   sleep_for(30ms);  // likely to rest by now; it must not matter
   talk.say("\r\n");
   EXPECT_EQ(support::status_of(talk.hear_all()), 400);
+}
+
+RT_TEST(HttpLimits, AnEmptyLineTakesNothingFromTheTimeOfTheNextHead) {
+  constexpr auto kTime = 400ms;
+  Server server(ServerOptions{.header_timeout = kTime, .idle_timeout = 50s, .rest_after = 50s});
+  add_echo(server);
+  Talk talk(server, 1);  // byte by byte
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(talk.hear_body(), "hello");
+  talk.say("\r\n");
+  sleep_for(2 * kTime);
+  const auto began = std::chrono::steady_clock::now();
+  talk.say("GET / HT");
+  EXPECT_EQ(support::status_of(talk.hear_all()), 408);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, kTime);
 }
 
 RT_TEST(HttpLimits, AnEmptyLineIsNoReasonToStayLonger) {
@@ -354,6 +374,76 @@ RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
   holds.close();
   holds.wait_for_server();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
+}
+
+RT_TEST(HttpLimits, ABodyThatHasFailedFailsAgain) {
+  std::vector<int> statuses;
+  auto status_of_body = [](auto read) {
+    try {
+      read();
+      return 0;
+    } catch (const StatusError& error) {
+      return error.status();
+    }
+  };
+  Server server(ServerOptions{.max_body_bytes = 10, .body_timeout = 50ms});
+  server.handle("POST /body", [&](Request& req, Response&) {
+    for (int i = 0; i < 2; ++i) statuses.push_back(status_of_body([&] { (void)req.body(); }));
+  });
+  server.handle("POST /read", [&](Request& req, Response&) {
+    char some[100];
+    for (int i = 0; i < 2; ++i)
+      statuses.push_back(status_of_body([&] { (void)req.read(std::span(some)); }));
+  });
+  for (const char* path : {"/body", "/read"}) {
+    for (auto [body, status] : {std::pair("z\r\n", 400), std::pair("b\r\n12345678901\r\n", 413),
+                                std::pair("5\r\n", 408)}) {
+      statuses.clear();
+      Talk talk(server);
+      talk.say(std::string("POST ") + path +
+               " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
+      (void)talk.hear_body();
+      EXPECT_EQ(statuses, std::vector<int>({status, status})) << path;
+    }
+  }
+}
+
+// A connection is reset when it is closed while bytes are unread, and what is still to be sent is
+// lost.
+RT_TEST(HttpLimits, BytesThatNobodyAskedForDoNotCutOffTheAnswer) {
+  const std::string large(400'000, 'x');  // more than a client's system takes before it reads
+  Server server;
+  int socket = -1;
+  auto unread = [&] {
+    int bytes = 0;
+    return ::ioctl(socket, FIONREAD, &bytes) == 0 ? bytes : -1;
+  };
+  Chan<void> body_is_read, more_is_here;
+  server.handle("POST /", [&](Request& req, Response& res) {
+    (void)req.body();
+    body_is_read.close();
+    EXPECT_TRUE(eventually([&] { return unread() == 2; }));
+    more_is_here.close();
+    res.header("Connection", "close").send(large);
+  });
+  auto listener = net::TcpListener::bind("127.0.0.1:0");
+  auto client = net::TcpConn::connect(listener.local_address().to_string());
+  client.set_deadline(50s);
+  auto conn = std::make_unique<net::TcpConn>(listener.accept());
+  socket = conn->native_handle();
+  auto served = spawn([&] { server.serve_connection(std::move(conn)); });
+  client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody");
+  body_is_read.recv();
+  client.write("\r\n");  // some clients end a body with it
+  more_is_here.recv();
+  EXPECT_TRUE(eventually([&] { return unread() != 2; }));  // the server has read them, or closed it
+  std::string heard;
+  char some[5000];
+  while (std::size_t n = client.read(std::as_writable_bytes(std::span(some))))
+    heard.append(some, n);
+  EXPECT_TRUE(heard.ends_with("\r\n\r\n" + large)) << heard.size();
+  client.close();
+  served.join();
 }
 
 }  // namespace

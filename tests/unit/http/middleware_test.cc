@@ -2,7 +2,14 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <magpie/net/unix.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -101,6 +108,19 @@ RT_TEST(HttpMiddleware, AHandlerThatTakesTooLongIsAnswered503InItsPlace) {
   EXPECT_TRUE(threw);
 }
 
+// If the connection were closed while the client still sends, the answer might be lost on its way.
+RT_TEST(HttpMiddleware, AClientThatIsAnswered503WhileItSendsIsHeardToItsEnd) {
+  Server server;
+  server.use(timeout(10ms));
+  server.handle("POST /", [](Request& req, Response& res) { res.send(req.body()); });
+  Talk talk(server, support::MemoryStream::kNoLimit, 1000);
+  talk.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx");
+  EXPECT_EQ(support::status_of(talk.hear_all()), 503);
+  EXPECT_NO_THROW(talk.say(std::string(100'000, 'x')));
+  talk.end();
+  talk.wait_for_server();
+}
+
 RT_TEST(HttpMiddleware, AHandlerThatSwallowsItsTimeOutDoesNotAnswerTwice) {
   Server server;
   server.use(timeout(10ms));
@@ -194,6 +214,51 @@ RT_TEST(HttpMiddleware, TheAccessLogHasALineForEachRequest) {
   EXPECT_NE(lines.find("\"GET /?a=\\x22b HTTP/1.1\" 200 5 "), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"GET /none HTTP/1.1\" 404 10 "), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"GET /throw HTTP/1.1\" 500 22 "), std::string::npos) << lines;
+}
+
+RT_TEST(HttpMiddleware, TheAccessLogTellsWhatTheTimerAnswered) {
+  std::ostringstream out;
+  {
+    Server server;
+    server.use(access_log(out));
+    server.use(timeout(10ms));
+    server.handle("GET /", [](Request& req, Response&) { req.context().done().recv(); });
+    for (const char* method : {"GET", "HEAD"}) {
+      Talk talk(server);
+      talk.say(std::string(method) + " / HTTP/1.1\r\nHost: x\r\n\r\n");
+      EXPECT_EQ(support::status_of(talk.hear_all()), 503);
+      talk.wait_for_server();
+    }
+  }
+  const std::string lines = out.str();
+  EXPECT_NE(lines.find("\"GET / HTTP/1.1\" 503 20 "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"HEAD / HTTP/1.1\" 503 0 "), std::string::npos) << lines;
+}
+
+RT_TEST(HttpMiddleware, AClientOfAUnixSocketForgesNoLineOfTheAccessLog) {
+  const std::string mine = "magpie-log-" + std::to_string(::getpid());
+  // Names in the abstract space have any bytes.
+  const std::string its = "x\n1.2.3.4 - - forged " + mine;
+  auto listener = net::UnixListener::bind("@" + mine);
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  std::memcpy(name.sun_path + 1, its.data(), its.size());
+  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + its.size());
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&name), size), 0);
+  sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
+  std::memcpy(to.sun_path + 1, mine.data(), mine.size());
+  ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&to),
+                      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + mine.size())),
+            0);
+  auto client = net::UnixConn::adopt(fd);
+  client.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  std::ostringstream out;
+  Server server;
+  server.use(access_log(out));
+  server.serve_connection(std::make_unique<net::UnixConn>(listener.accept()));
+  const std::string lines = out.str();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+  EXPECT_TRUE(lines.starts_with("@x\\x0A1.2.3.4\\x20-")) << lines;
 }
 
 RT_TEST(HttpMiddleware, TheAccessLogHasALineForEachRequestThatWasRefused) {

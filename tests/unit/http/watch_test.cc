@@ -114,6 +114,24 @@ RT_TEST(HttpWatch, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
   EXPECT_TRUE(idle.has_to_end());
 }
 
+RT_TEST(HttpWatch, ConnectionsThatLingerGoBeforeIdleOnes) {
+  PhaseTimes times = no_times();
+  times.ns[static_cast<std::size_t>(Phase::lingering)] = std::chrono::nanoseconds(1h).count();
+  auto watchman = std::make_shared<Watchman>(times, 1h);
+  Waiting idle(watchman), lingers(watchman);
+  idle.enter(Phase::idle);
+  lingers.enter(Phase::lingering);
+  sleep_for(150ms);  // that long it is given
+  Waiting just_answered(watchman);
+  just_answered.enter(Phase::lingering);
+  watchman->evict(1);
+  EXPECT_TRUE(lingers.has_to_end());
+  EXPECT_TRUE(lingers.is_woken());
+  EXPECT_FALSE(idle.has_to_end());
+  watchman->evict(64);
+  EXPECT_TRUE(idle.has_to_end());
+}
+
 RT_TEST(HttpWatch, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
   PhaseTimes times = no_times();
   auto watchman = std::make_shared<Watchman>(times, 1h);

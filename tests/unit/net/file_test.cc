@@ -123,5 +123,17 @@ RT_TEST(WriteFile, TakesTheLongestName) {
   EXPECT_EQ(read_file(name), "x");
 }
 
+RT_TEST(Files, AreNotNamedByWhatIsBeforeAZeroByte) {
+  Directory directory;
+  write_file(directory / "secret", "hidden");
+  const std::string name = directory / std::string("secret\0.html", 12);
+  std::error_code error;
+  EXPECT_EQ(read_file(name, error), "");
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  write_file(name, "overwritten", error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  EXPECT_EQ(read_file(directory / "secret"), "hidden");
+}
+
 }  // namespace
 }  // namespace magpie::net

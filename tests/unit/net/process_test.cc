@@ -130,6 +130,8 @@ RT_TEST(Process, ThatDoesNotExistIsAnErrorThatNamesIt) {
   EXPECT_THROW((void)none.wait(), std::logic_error);
   EXPECT_THROW((void)Process::spawn({}), std::invalid_argument);
   EXPECT_THROW((void)Process::spawn({"echo", std::string("a\0b", 3)}), std::invalid_argument);
+  EXPECT_THROW((void)Process::spawn({"true"}, {.directory = std::string("/\0x", 3)}),
+               std::invalid_argument);
   (void)Process::spawn({}, {}, error);
   EXPECT_EQ(error, std::errc::invalid_argument);
   (void)Process::spawn({"true"}, {.output = Stdio::to_output()}, error);

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -168,6 +169,22 @@ RT_TEST(Resolve, UsesFewThreadsForManyNames) {
   EXPECT_EQ(found, kNames / 2);
   EXPECT_EQ(gate.most(), kMostThreads);
   EXPECT_LT(gate.calls(), kNames);  // nobody asked for those that had given up in line
+}
+
+RT_TEST(Resolve, ForgetsNamesThatNobodyWaitsForWhileOthersAreInLine) {
+  constexpr int kInLine = 40, kGivenUp = 20'000;
+  constexpr std::size_t kMost = 2'000'000;  // each name takes some hundred bytes
+  ClosedGate closed;
+  WaitGroup all;
+  for (int i = 0; i < kInLine; ++i) all.go([name = new_name()] { (void)resolve(name); });
+  ASSERT_TRUE(support::waiting(kInLine));
+  const std::size_t before = mallinfo2().uordblks;
+  std::error_code error;
+  for (int i = 0; i < kGivenUp; ++i) (void)resolve(std::string(200, 'x') + new_name(), 0s, error);
+  EXPECT_EQ(error, std::errc::timed_out);
+  EXPECT_LT(mallinfo2().uordblks, before + kMost);
+  closed.open();
+  all.wait();
 }
 
 RT_TEST(Resolve, AsksOnceForANameThatManyWantAtATime) {

@@ -144,5 +144,43 @@ RT_TEST(TlsContexts, EndAWrite) {
   EXPECT_EQ(error, std::errc::broken_pipe);
 }
 
+// Several readers take turns, and so do writers. Who waits for its turn leaves too.
+RT_TEST(TlsContexts, EndTheWaitForATurn) {
+  TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server());
+  JoinHandle<TlsConn> connecting = spawn([&] {
+    return TlsConn::connect(listener.local_address().to_string(), certificate().client());
+  });
+  TlsConn peer = listener.accept();
+  peer.handshake();
+  TlsConn conn = connecting.join();
+  WaitGroup before;
+  std::byte byte[1];
+  std::size_t waiting = stats().waiting;
+  before.go([&] { (void)error_of([&] { (void)conn.read(byte); }); });
+  before.go([&] { (void)error_of([&] { conn.write(std::string(64'000'000, 'x')); }); });
+  ASSERT_TRUE(support::waiting(waiting + 2));
+  std::byte another[1];
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    (void)conn.read(another, context, error);
+  });
+  expect_cancelled(
+      [&](const Context& context, std::error_code& error) { conn.wait_readable(context, error); });
+  expect_cancelled([&](const Context& context, std::error_code& error) {
+    (void)conn.write("x", context, error);
+  });
+  conn.close();
+  before.wait();
+
+  net::TcpConn silent = net::TcpConn::connect(listener.local_address().to_string());
+  TlsConn unmet = listener.accept();
+  waiting = stats().waiting;
+  before.go([&] { (void)error_of([&] { unmet.handshake(); }); });
+  ASSERT_TRUE(support::waiting(waiting + 1));
+  expect_cancelled(
+      [&](const Context& context, std::error_code& error) { unmet.handshake(context, error); });
+  unmet.close();
+  before.wait();
+}
+
 }  // namespace
 }  // namespace magpie
