@@ -19,7 +19,7 @@
 //            a signal to the child waits in the kernel, and then has its usual effect there.
 // Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
 //            it (sched/rest/deadlock.h).
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 
 #include <pthread.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include <magpie/go.h>
 #include <magpie/http/server.h>
 #include <magpie/select.h>
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 
 #include "http/server_core.h"
 

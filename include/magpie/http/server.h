@@ -25,7 +25,7 @@
 #include <magpie/net/tcp.h>
 #include <magpie/net/tls.h>
 #include <magpie/net/unix.h>
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 
 namespace magpie::http {
 

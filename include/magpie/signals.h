@@ -1,4 +1,4 @@
-// signal.h: the process's signals arrive in a channel.
+// signals.h: the process's signals arrive in a channel.
 //
 //   Signals signals({SIGTERM, SIGINT});
 //   std::optional<int> which = signals.channel().recv();

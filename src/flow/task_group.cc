@@ -1,4 +1,4 @@
-#include <magpie/group.h>
+#include <magpie/task_group.h>
 
 #include <mutex>
 #include <stdexcept>

@@ -1,0 +1,138 @@
+// task_group.h: structured concurrency: goroutines that are waited for together, and cancelled together.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <magpie/context.h>
+#include <magpie/detail/caught.h>
+#include <magpie/go.h>
+#include <magpie/sync.h>
+
+namespace magpie {
+
+// Starts goroutines and waits for all of them. The first exception of one cancels the others, through context(), and is
+// thrown by wait(). Whoever made the group waits; go() may be called by its goroutines too.
+class TaskGroup {
+ public:
+  // Its context is cancelled with the given one. Throws std::bad_alloc.
+  explicit TaskGroup(const Context& parent = Context::background());
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  // Cancels its context and waits for its goroutines; an exception that wait() has not thrown is lost. If it outlives
+  // run() there are none to wait for: they were dropped.
+  ~TaskGroup();
+
+  // Starts f(), or f(context), in a goroutine. Blocks while as many run as set_limit() allows. Throws as magpie::go.
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  void go(F&& f) {
+    take_slot();
+    start(std::forward<F>(f));
+  }
+
+  // The same without waiting. False: as many run as are allowed; f is not called.
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  bool try_go(F&& f) {
+    if (!try_take_slot()) return false;
+    start(std::forward<F>(f));
+    return true;
+  }
+
+  // As go(), but waits for its turn no longer than until the context is over (context.h): then it
+  // throws, or returns false, and f is not called. The context is only that of the waiting; f gets
+  // the group's.
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  void go(const Context& context, F&& f) {
+    std::error_code error;
+    if (!take_slot(context, error)) detail::throw_over(error, "TaskGroup::go");
+    start(std::forward<F>(f));
+  }
+  template <class F>
+  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  bool go(const Context& context, F&& f, std::error_code& error) {
+    if (!take_slot(context, error)) return false;
+    start(std::forward<F>(f));
+    return true;
+  }
+
+  // Blocks until all goroutines of the group have ended and what their functions captured is destroyed; cancels its
+  // context; throws the first exception of any of them. The group may then be used again, with a new context.
+  // Throws std::logic_error if some were dropped because their run() ended.
+  void wait();
+
+  // The same, but no longer than until the context is over (context.h): then it throws, or returns
+  // false. The goroutines go on, nothing is cancelled, and the group has yet to be waited for.
+  void wait(const Context& context);
+  bool wait(const Context& context, std::error_code& error);
+
+  // At most n at a time, from now on; below 1: any number. Throws std::logic_error while goroutines of the group run.
+  void set_limit(std::int64_t n);
+
+  // Cancelled when one of them throws, or by wait(), or with the parent. For its goroutines, and to cancel them.
+  Context context() const;
+
+ private:
+  template <class F>
+  void start(F&& f) {
+    WaitGroup::Starting count(running_);
+    try {
+      if constexpr (std::is_invocable_v<std::decay_t<F>, Context>) {
+        start_call([call = std::forward<F>(f), context = context()]() mutable {
+          (void)std::move(call)(context);
+        });
+      } else {
+        start_call(std::forward<F>(f));
+      }
+    } catch (...) {
+      end_one();
+      throw;
+    }
+  }
+
+  template <class F>
+  void start_call(F&& f) {
+    using Call = std::optional<std::decay_t<F>>;
+    magpie::go([this, call = Call(std::in_place, std::forward<F>(f))]() mutable {
+      try {
+        (void)std::move (*call)();
+      } catch (...) {
+        note_failure(detail::caught());
+      }
+      call.reset();  // what it captured ends before wait() returns
+      end_one();
+    });
+  }
+
+  enum class Waited { all_ended, some_dropped, context_over };
+  Waited wait_for_all(sched::CancelSource* source);
+  void report(Waited waited);
+  void forget_dropped();
+
+  void take_slot();
+  bool take_slot(const Context& context, std::error_code& error);
+  bool try_take_slot();
+  void end_one();
+  void note_failure(std::exception_ptr error);
+
+  const Context parent_;
+  WaitGroup running_;
+  std::unique_ptr<Semaphore> slots_;     // null: no limit
+  std::atomic<std::int64_t> active_{0};  // atomic, a count
+
+  mutable Mutex mutex_;
+  // guarded by mutex_
+  Context context_;
+  std::exception_ptr first_error_;
+};
+
+}  // namespace magpie
