@@ -1,6 +1,8 @@
 // blocking.h: calls that block the thread, and goroutines that stay on theirs.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <functional>
 #include <type_traits>
 #include <utility>

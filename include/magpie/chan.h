@@ -1,6 +1,8 @@
 // chan.h: typed channels, with Go's meaning. Everything here works from plain threads too, which then block.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <iterator>
 #include <memory>

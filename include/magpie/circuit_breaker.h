@@ -1,6 +1,8 @@
 // circuit_breaker.h: stops calling what keeps failing, and tries again after a while.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,8 @@
 // cond_var.h: waits until another says that something has changed.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

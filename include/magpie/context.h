@@ -1,6 +1,8 @@
 // context.h: tells everybody who works on the same thing that it is over: cancelled, or too late.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>

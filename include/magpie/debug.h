@@ -1,4 +1,6 @@
 // debug.h: everything that shows what the runtime is doing.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/stats.h>

@@ -1,6 +1,8 @@
 // go.h: starts goroutines.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <concepts>
 #include <exception>
 #include <functional>

@@ -1,6 +1,8 @@
 // local.h: a value of its own for every goroutine.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <concepts>
 #include <cstdint>
 #include <functional>

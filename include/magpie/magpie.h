@@ -1,6 +1,8 @@
 // magpie.h: the whole core.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/blocking.h>
 #include <magpie/chan.h>
 #include <magpie/context.h>

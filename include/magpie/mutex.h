@@ -1,6 +1,8 @@
 // mutex.h: a lock for goroutines: who waits for it lets other goroutines run.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>

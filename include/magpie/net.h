@@ -3,6 +3,8 @@
 // Everything here may be used by goroutines, and by plain threads while a runtime runs; else it throws std::logic_error.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/net/address.h>
 #include <magpie/net/buffered.h>
 #include <magpie/net/file.h>

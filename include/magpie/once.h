@@ -1,6 +1,8 @@
 // once.h: something that is done once, by whoever comes first.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>

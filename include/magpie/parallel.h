@@ -13,6 +13,8 @@
 // out, as far as it is known in time. All throw std::logic_error when no runtime runs.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -5,6 +5,8 @@
 // only if that is known to be harmless.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <array>
 #include <cstddef>
 #include <exception>

@@ -9,6 +9,8 @@
 // status away.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // rate_limiter.h: so many per second, with bursts: a token bucket.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstdint>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // runtime.h: starts the scheduler and tells and sets how it works.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // rw_mutex.h: a lock that many readers or one writer may hold.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstdint>
 #include <system_error>

@@ -6,6 +6,8 @@
 //       magpie::on_timeout(1s, [&] { ... }));
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // semaphore.h: a number of units that goroutines take and give back.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -4,6 +4,8 @@
 //   std::optional<int> which = signals.channel().recv();
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <csignal>
 #include <initializer_list>
 #include <memory>

@@ -1,6 +1,8 @@
 // stats.h: what the runtime is doing.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

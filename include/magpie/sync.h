@@ -5,6 +5,8 @@
 // or was being given, stays held.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/cond_var.h>
 #include <magpie/mutex.h>
 #include <magpie/once.h>

@@ -1,6 +1,8 @@
 // task_group.h: structured concurrency: goroutines that are waited for together, and cancelled together.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>

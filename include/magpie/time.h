@@ -1,6 +1,8 @@
 // time.h: goroutines and time. Durations of any kind, time points of the steady clock.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,8 @@
 // wait_group.h: waits until a number of things are done.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstdint>
 #include <optional>

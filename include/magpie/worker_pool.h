@@ -1,6 +1,8 @@
 // worker_pool.h: a fixed number of goroutines that work off a bounded queue.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <exception>

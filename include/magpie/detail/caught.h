@@ -1,6 +1,8 @@
 // caught.h: what user code threw, in a handler that catches everything.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <exception>
 
 namespace magpie::detail {

@@ -1,6 +1,8 @@
 // chan_core.h: the channel without its element type, as Chan<T> sees it. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // deadline.h: durations and time points as what the runtime waits by. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstdint>
 #include <limits>

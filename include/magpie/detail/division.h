@@ -14,6 +14,8 @@
 //           every piece has ended, so nothing refers to the caller's variables any more.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -6,6 +6,8 @@
 // the runtime. Under the channel's lock pointers are copied: no code of the user runs there.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <memory>
 #include <new>

@@ -6,6 +6,8 @@
 //     undefined reference to `magpie::detail::run_main[abi:of_a_library_built_with_MAGPIE_SANITIZE_thread](...)'
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #if defined(__SANITIZE_ADDRESS__)
 #define MAGPIE_SANITIZED_ADDRESS 1
 #elif defined(__SANITIZE_THREAD__)

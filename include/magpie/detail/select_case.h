@@ -1,6 +1,8 @@
 // select_case.h: the cases of a select, with their values and handlers. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

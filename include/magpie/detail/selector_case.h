@@ -1,6 +1,8 @@
 // selector_case.h: cases that are kept and used again, with handles of their own. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <optional>
 #include <type_traits>

@@ -6,6 +6,8 @@
 // nobody wants any more. The body of a detached goroutine destroys its call when it has run.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // wait_storage.h: the room in which a lock keeps those who wait for it. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstdint>
 

@@ -1,6 +1,8 @@
 // with_context.h: calls that wait no longer than until a context is over. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstdint>
 #include <system_error>
 #include <utility>

@@ -5,6 +5,8 @@
 //   if (reply.status == 200) use(reply.body);
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

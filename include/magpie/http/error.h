@@ -1,6 +1,8 @@
 // error.h: what goes wrong in HTTP. Failures of the connection itself are std::system_error, as in net.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <stdexcept>
 #include <string>
 

@@ -1,6 +1,8 @@
 // headers.h: a list of header fields. Names are compared without regard to case.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,8 @@
 // middleware.h: what is done around every handler of a server.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,8 @@
 // The references that the functions return are good until the handler returns. What is not there is an empty string.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -7,6 +7,8 @@
 // its length when it returns.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -6,6 +6,8 @@
 //   server.serve();                                 // until somebody calls shutdown()
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // address.h: where a socket is: an IP address and a port, or a path of the file system.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstdint>
 #include <span>

@@ -12,6 +12,8 @@
 // wait; what has come stays in the reader for the next call.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <iterator>
 #include <memory>

@@ -7,6 +7,8 @@
 // nsswitch.conf (mDNS, LDAP).
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <string>
 #include <system_error>

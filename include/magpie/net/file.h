@@ -1,6 +1,8 @@
 // file.h: whole files, read and written without keeping a processor from other goroutines.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <string>
 #include <string_view>
 #include <system_error>

@@ -1,6 +1,8 @@
 // inherited.h: sockets that were opened before this program began, by systemd or by what speaks its protocol.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <string>
 #include <vector>
 

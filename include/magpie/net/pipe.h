@@ -3,6 +3,8 @@
 // Reading and writing exist with a std::error_code& too.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <memory>
 #include <system_error>
 

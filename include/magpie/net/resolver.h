@@ -4,6 +4,8 @@
 // (magpie/net/dns.h), is put in its place for the whole program.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <memory>
 #include <string>
 #include <system_error>

@@ -9,6 +9,8 @@
 // over, with the context's error.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <span>

@@ -4,6 +4,8 @@
 // what it returns after an error is empty. Every call that may block exists once more with a Context.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <netinet/in.h>
 
 #include <chrono>

@@ -7,6 +7,8 @@
 // every call that may block once more with a Context: it ends as soon as that is over, with the context's error.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>

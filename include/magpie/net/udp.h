@@ -1,6 +1,8 @@
 // udp.h: datagrams. With an error_code or a Context at the end as in stream.h.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstddef>
 #include <memory>

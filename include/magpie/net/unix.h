@@ -1,6 +1,8 @@
 // unix.h: connections on this machine, named by a path. With an error_code or a Context at the end as in tcp.h.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <array>
 #include <cstdint>
 #include <string>

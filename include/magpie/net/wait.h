@@ -1,6 +1,8 @@
 // wait.h: waits for descriptors of other libraries.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <system_error>
 
