@@ -31,16 +31,16 @@ class CircuitOpen : public std::runtime_error {
 // May be used by many at once, from any thread. Nothing here blocks for long.
 class CircuitBreaker {
  public:
-  struct Settings {
+  struct Options {
     int failures = 5;                                              // in a row, that open it
     std::chrono::nanoseconds open_for = std::chrono::seconds(10);  // before it is tried again
     int trials = 1;  // calls let through at a time while half open; so many successes close it
   };
   enum class State { closed, open, half_open };
 
-  // Throws std::invalid_argument for settings below 1.
-  CircuitBreaker() : CircuitBreaker(Settings{}) {}
-  explicit CircuitBreaker(const Settings& settings);
+  // Throws std::invalid_argument for options below 1.
+  CircuitBreaker() : CircuitBreaker(Options{}) {}
+  explicit CircuitBreaker(const Options& options);
   CircuitBreaker(const CircuitBreaker&) = delete;
   CircuitBreaker& operator=(const CircuitBreaker&) = delete;
 
@@ -115,7 +115,7 @@ class CircuitBreaker {
   void forget_dropped_locked();
 
   // fixed after construction
-  const Settings settings_;
+  const Options options_;
 
   mutable Mutex mutex_;
   // guarded by mutex_

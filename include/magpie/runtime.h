@@ -19,9 +19,10 @@ namespace magpie {
 
 // When every goroutine waits, and the process has no thread but the runtime's that could wake one:
 enum class DeadlockPolicy {
-  abort,   // say so on stderr, with what each goroutine waits for, and end the process with code 2
-  report,  // say so once and go on waiting
-  ignore,
+  exit,          // print what each goroutine waits for to stderr, and exit with code 2
+  abort = exit,  // another name for it
+  report,        // print the same once, and go on waiting
+  ignore,        // go on waiting
 };
 
 // How run() sets the runtime up.
@@ -49,7 +50,7 @@ struct Options {
   bool pin = false;
 
   // What to do when no goroutine can ever run again.
-  DeadlockPolicy on_deadlock = DeadlockPolicy::abort;
+  DeadlockPolicy on_deadlock = DeadlockPolicy::exit;
 };
 
 namespace detail {
