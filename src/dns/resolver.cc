@@ -171,10 +171,11 @@ const std::error_category& dns_errors() noexcept {
   return category;
 }
 
-std::vector<Address> DnsResolver::look_up(const std::string& host, detail::DeadlineNs deadline,
+std::vector<Address> DnsResolver::look_up(const std::string& host, TimePoint deadline,
                                           const Context* context, std::error_code& error) {
   // In memory of its own: c-ares keeps its address.
-  return std::make_unique<Question>(options_)->ask(host, deadline, context, error);
+  return std::make_unique<Question>(options_)->ask(host, detail::deadline_at(deadline), context,
+                                                   error);
 }
 
 }  // namespace magpie::net

@@ -27,12 +27,12 @@ class SocketDialer final : public Dialer {
   explicit SocketDialer(const std::optional<net::TlsClientConfig>& tls) : tls_(tls) {}
 
   std::unique_ptr<net::Stream> dial(const Url& url, detail::DeadlineNs deadline) override {
+    const net::Stream::TimePoint time = detail::steady_time(deadline);
     if (url.scheme == "https") {
       return std::make_unique<net::TlsConn>(
-          net::TlsConn::connect_until(url.host_and_port(), tls_config(), deadline));
+          net::TlsConn::connect(url.host_and_port(), tls_config(), time));
     }
-    return std::make_unique<net::TcpConn>(
-        net::TcpConn::connect_until(url.host_and_port(), deadline));
+    return std::make_unique<net::TcpConn>(net::TcpConn::connect(url.host_and_port(), time));
   }
 
  private:
@@ -100,8 +100,7 @@ std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> str
                                                 const Question& question, const Url& url,
                                                 const Limits& limits, std::string_view head,
                                                 bool& heard) {
-  stream->set_read_deadline_ns(limits.deadline);
-  stream->set_write_deadline_ns(limits.deadline);
+  stream->set_deadline(detail::steady_time(limits.deadline));
   auto reply = std::make_unique<ClientReply>(
       std::move(stream), pool, url.scheme + "://" + url.host_and_port(), limits.context);
   reply->method = question.method;

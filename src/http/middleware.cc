@@ -95,6 +95,8 @@ Middleware limit_per_address(const AddressLimits& limits) {
 
 namespace {
 
+constexpr net::Stream::TimePoint kLongPast;
+
 // What the timer of a request does, in a goroutine of its own while the handler still runs. If the handler has begun to
 // answer, it is cut off by deadlines; if it has sent all by then, they are taken away again by its goroutine (Stop).
 void time_is_up(Exchange& exchange, const Context& context) {
@@ -110,10 +112,9 @@ void time_is_up(Exchange& exchange, const Context& context) {
       stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       stream.write(answer);
       stream.shutdown_write();
-      stream.set_read_deadline_ns(1);  // a handler that waits for the body
+      stream.set_read_deadline(kLongPast);  // a handler that waits for the body
     } else {
-      stream.set_read_deadline_ns(1);
-      stream.set_write_deadline_ns(1);
+      stream.set_deadline(kLongPast);
     }
   } catch (...) {
     // The peer has gone: nobody to answer. Or there is no memory for an answer.
@@ -151,8 +152,7 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
             return;
           }
           // The answer was complete before the time was up, or as it was: what it said of the connection holds.
-          connection.stream().set_read_deadline_ns(detail::kNoDeadline);
-          connection.stream().set_write_deadline_ns(detail::kNoDeadline);
+          connection.stream().set_deadline(net::Stream::TimePoint::max());
         }
       } stop{timer, *fired, exchange};
       next(request, response);

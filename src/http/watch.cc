@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kNever = detail::kNoDeadline;
 constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
-constexpr detail::DeadlineNs kLongPast = 1;
+constexpr net::Stream::TimePoint kLongPast;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 // At a shutdown, for a client that may have sent a request: after its last answer, and after it has
@@ -78,8 +78,7 @@ void Watched::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (ended_) {
     ended_ = false;
-    stream_.set_read_deadline_ns(detail::kNoDeadline);
-    stream_.set_write_deadline_ns(detail::kNoDeadline);
+    stream_.set_deadline(net::Stream::TimePoint::max());
   }
   // Rest goes on with what idleness began.
   if (phase != phase_ && phase != Phase::resting) since_ns_ = now_ns;
@@ -98,8 +97,7 @@ bool Watched::has_to_end() const {
 void Watched::end_wait_locked() {
   if (ended_) return;
   ended_ = true;
-  stream_.set_read_deadline_ns(kLongPast);
-  stream_.set_write_deadline_ns(kLongPast);
+  stream_.set_deadline(kLongPast);
 }
 
 void Watched::hasten_locked(std::int64_t now_ns) {

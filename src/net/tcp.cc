@@ -172,17 +172,17 @@ Attempt connect_or_throw(std::string_view host_and_port, detail::DeadlineNs dead
 }  // namespace
 
 TcpConn TcpConn::connect(std::string_view host_and_port) {
-  return connect_until(host_and_port, detail::kNoDeadline);
+  return connect_until_ns(host_and_port, detail::kNoDeadline);
 }
 TcpConn TcpConn::connect(std::string_view host_and_port, std::error_code& error) {
-  return connect_until(host_and_port, detail::kNoDeadline, error);
+  return connect_until_ns(host_and_port, detail::kNoDeadline, error);
 }
-TcpConn TcpConn::connect_until(std::string_view host_and_port, detail::DeadlineNs deadline) {
+TcpConn TcpConn::connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline) {
   Attempt done = connect_or_throw(host_and_port, deadline, nullptr);
   return TcpConn(std::move(done.descriptor), done.address);
 }
-TcpConn TcpConn::connect_until(std::string_view host_and_port, detail::DeadlineNs deadline,
-                               std::error_code& error) {
+TcpConn TcpConn::connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline,
+                                  std::error_code& error) {
   Attempt done = connect_without_throwing(host_and_port, deadline, nullptr, error);
   return error ? TcpConn() : TcpConn(std::move(done.descriptor), done.address);
 }

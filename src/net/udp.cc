@@ -44,10 +44,6 @@ std::unique_ptr<Descriptor> connect_udp(std::string_view host_and_port, const Co
   return error ? nullptr : std::move(descriptor);
 }
 
-detail::DeadlineNs ns_of(Stream::TimePoint time) {
-  return time == Stream::TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-}
-
 }  // namespace
 
 UdpSocket::UdpSocket() noexcept = default;
@@ -219,12 +215,6 @@ Address UdpSocket::local_address() const {
   Address address = local_address(error);
   if (error) fail(error, "address of a socket");
   return address;
-}
-void UdpSocket::set_read_deadline(Stream::TimePoint time) noexcept {
-  set_read_deadline_ns(ns_of(time));
-}
-void UdpSocket::set_write_deadline(Stream::TimePoint time) noexcept {
-  set_write_deadline_ns(ns_of(time));
 }
 void UdpSocket::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
   if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);

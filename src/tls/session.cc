@@ -238,7 +238,7 @@ void TlsConn::Session::offer_output_in_turn() noexcept {
 
 // ---- deadlines
 
-void TlsConn::Session::set_deadline(Side side, detail::DeadlineNs deadline) noexcept {
+void TlsConn::Session::set_deadline(Side side, TimePoint deadline) noexcept {
   std::lock_guard hold(deadline_lock_);
   (side == Side::reader ? read_deadline_ : write_deadline_) = deadline;
   apply_deadlines_locked();
@@ -246,10 +246,10 @@ void TlsConn::Session::set_deadline(Side side, detail::DeadlineNs deadline) noex
 
 // handshake() sets agreed_ and calls this: whoever moves a deadline before that is corrected by it.
 void TlsConn::Session::apply_deadlines_locked() noexcept {
-  detail::DeadlineNs read = read_deadline_, write = write_deadline_;
+  TimePoint read = read_deadline_, write = write_deadline_;
   if (!agreed_.load(std::memory_order_acquire)) read = write = std::min(read, write);
-  conn_.set_read_deadline_ns(read);
-  conn_.set_write_deadline_ns(write);
+  conn_.set_read_deadline(read);
+  conn_.set_write_deadline(write);
 }
 
 // ---- what the user asks for

@@ -47,7 +47,7 @@ class TlsConn::Session {
   bool check_idle();
 
   enum class Side { reader, writer };
-  void set_deadline(Side side, detail::DeadlineNs deadline) noexcept;
+  void set_deadline(Side side, TimePoint deadline) noexcept;
 
   const TcpConn& conn() const { return conn_; }
   const SSL* ssl() const { return ssl_.get(); }
@@ -111,8 +111,8 @@ class TlsConn::Session {
 
   Mutex deadline_lock_;
   // guarded by deadline_lock_: what was asked for
-  detail::DeadlineNs read_deadline_ = detail::kNoDeadline;
-  detail::DeadlineNs write_deadline_ = detail::kNoDeadline;
+  TimePoint read_deadline_ = TimePoint::max();
+  TimePoint write_deadline_ = TimePoint::max();
 
   std::atomic<bool> agreed_{false};  // atomic, published: the handshake is done
   // atomic, published: before the farewell, so whoever reads the peer's answer to it sees it

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace magpie::detail {
 
@@ -41,10 +43,40 @@ DeadlineNs deadline_after(std::chrono::duration<Rep, Period> duration) {
   return sum_of_ns(steady_now_ns(), whole_ns(duration));
 }
 
-template <class Duration>
-constexpr DeadlineNs deadline_at(
-    std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-  return whole_ns(time.time_since_epoch());
+// The time point on the steady clock. The time of another clock is converted by what both clocks
+// say now; kNoDeadline if it is too far away to count.
+template <class Clock, class Duration>
+DeadlineNs deadline_at(std::chrono::time_point<Clock, Duration> time) {
+  if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+    return whole_ns(time.time_since_epoch());
+  } else {
+    // As floating-point numbers first: the exact difference may overflow.
+    using Ns = std::chrono::duration<double, std::nano>;
+    auto now = Clock::now();
+    double when = Ns(time.time_since_epoch()).count();
+    double left = when - Ns(now.time_since_epoch()).count();
+    if (when >= 9.2e18 || left >= 9.2e18) return kNoDeadline;
+    if (when <= -9.2e18 || left <= -9.2e18) return 0;
+    return deadline_after(time - now);
+  }
+}
+
+// The deadline as a time point of the steady clock; kNoDeadline becomes its max(), and back.
+constexpr std::chrono::steady_clock::time_point steady_time(DeadlineNs deadline) {
+  static_assert(std::chrono::steady_clock::time_point::max().time_since_epoch() ==
+                std::chrono::nanoseconds(kNoDeadline));
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+}
+
+// Calls wait(deadline), which says false when time is up. A clock that can be set may not have come
+// to `time` by then: then it waits again.
+template <class Clock, class Duration, class Wait>
+auto wait_until(std::chrono::time_point<Clock, Duration> time, Wait&& wait) {
+  auto result = wait(deadline_at(time));
+  if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
+    while (!result && Clock::now() < time) result = wait(deadline_at(time));
+  }
+  return result;
 }
 
 }  // namespace magpie::detail

@@ -55,6 +55,16 @@ class Address {
   socklen_t size_ = 0;
 };
 
+}  // namespace magpie::net
+
+namespace magpie::detail {
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline);
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline,
+                                        std::error_code& error);
+}  // namespace magpie::detail
+
+namespace magpie::net {
+
 // The addresses of a name, in the system's order of preference, with port 0. Blocks, without holding a processor.
 // Throws std::system_error if there are none, with what the resolver says, of the category resolver_errors().
 // Also within a time (errc::timed_out), or while a context lives (what its err() says): then the caller does not wait any longer,
@@ -64,17 +74,25 @@ std::vector<Address> resolve(const std::string& host, std::error_code& error);
 std::vector<Address> resolve(const std::string& host, const Context& context);
 std::vector<Address> resolve(const std::string& host, const Context& context,
                              std::error_code& error);
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline);
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline,
-                                   std::error_code& error);
 template <class Rep, class Period>
 std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout) {
-  return resolve_until(host, detail::deadline_after(timeout));
+  return detail::resolve_until(host, detail::deadline_after(timeout));
 }
 template <class Rep, class Period>
 std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout,
                              std::error_code& error) {
-  return resolve_until(host, detail::deadline_after(timeout), error);
+  return detail::resolve_until(host, detail::deadline_after(timeout), error);
+}
+template <class Clock, class Duration>
+std::vector<Address> resolve(const std::string& host,
+                             std::chrono::time_point<Clock, Duration> deadline) {
+  return detail::resolve_until(host, detail::deadline_at(deadline));
+}
+template <class Clock, class Duration>
+std::vector<Address> resolve(const std::string& host,
+                             std::chrono::time_point<Clock, Duration> deadline,
+                             std::error_code& error) {
+  return detail::resolve_until(host, detail::deadline_at(deadline), error);
 }
 
 // What getaddrinfo says: EAI_NONAME and the like.

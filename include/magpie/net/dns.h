@@ -33,8 +33,8 @@ class DnsResolver final : public Resolver {
   explicit DnsResolver(const Options& options) : options_(options) {}
   DnsResolver() : DnsResolver(Options()) {}
 
-  std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadline,
-                               const Context* context, std::error_code& error) override;
+  std::vector<Address> look_up(const std::string& host, TimePoint deadline, const Context* context,
+                               std::error_code& error) override;
 
  private:
   const Options options_;

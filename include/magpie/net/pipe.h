@@ -42,8 +42,6 @@ class PipeStream : public Stream {
   // The same as close(): a pipe has one direction.
   void shutdown_write() override;
   void close() noexcept override;
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void wait_readable() override;
   int native_handle() const noexcept override;
   Result read_result(std::span<std::byte> into, const Context* context) override;
@@ -51,6 +49,9 @@ class PipeStream : public Stream {
   std::error_code wait_readable_result(const Context* context) override;
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override;
+  void do_set_write_deadline(TimePoint time) noexcept override;
+
   std::unique_ptr<io::Descriptor> descriptor_;  // null: none
 };
 

@@ -6,6 +6,7 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -17,12 +18,14 @@ namespace magpie::net {
 
 class Resolver {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   virtual ~Resolver() = default;
 
   // The addresses of a name that is no number, the best first, with port 0. Blocks, but not longer than until the deadline
-  // (errc::timed_out; detail::kNoDeadline: without end), nor after the context, if it is not null, is over (its err()). Is called
+  // (errc::timed_out; TimePoint::max(): without end), nor after the context, if it is not null, is over (its err()). Is called
   // by several at a time. None: `error` says why.
-  virtual std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadline,
+  virtual std::vector<Address> look_up(const std::string& host, TimePoint deadline,
                                        const Context* context, std::error_code& error) = 0;
 };
 

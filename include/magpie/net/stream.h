@@ -106,31 +106,33 @@ class Stream {
   // From then on reading, writing or both fail with errc::timed_out, also where somebody is blocked already. May be moved
   // at any time; TimePoint::max() takes it away. Do not block or throw.
   using TimePoint = std::chrono::steady_clock::time_point;
-  void set_read_deadline(TimePoint time) { set_read_deadline_ns(ns_of(time)); }
-  void set_write_deadline(TimePoint time) { set_write_deadline_ns(ns_of(time)); }
-  void set_deadline(TimePoint time) {
-    set_read_deadline(time);
-    set_write_deadline(time);
+  template <class Clock, class Duration>
+  void set_read_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    do_set_read_deadline(detail::steady_time(detail::deadline_at(time)));
+  }
+  template <class Clock, class Duration>
+  void set_write_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    do_set_write_deadline(detail::steady_time(detail::deadline_at(time)));
+  }
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    TimePoint when = detail::steady_time(detail::deadline_at(time));
+    do_set_read_deadline(when);
+    do_set_write_deadline(when);
   }
   // The same, so long after now.
   template <class Rep, class Period>
-  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) {
-    set_read_deadline_ns(detail::deadline_after(from_now));
+  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    do_set_read_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
   template <class Rep, class Period>
-  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) {
-    set_write_deadline_ns(detail::deadline_after(from_now));
+  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    do_set_write_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
   template <class Rep, class Period>
-  void set_deadline(std::chrono::duration<Rep, Period> from_now) {
-    detail::DeadlineNs ns = detail::deadline_after(from_now);
-    set_read_deadline_ns(ns);
-    set_write_deadline_ns(ns);
+  void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    set_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
-
-  // In nanoseconds of the steady clock; detail::kNoDeadline takes it away.
-  virtual void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
-  virtual void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
 
   // For streams of your own: what the calls above with an error_code or a context do; the context may be null. By default
   // they call the functions that throw. A context that ends meanwhile then moves both deadlines into the past, where they
@@ -145,14 +147,15 @@ class Stream {
   virtual std::error_code wait_readable_result(const Context* context);
 
  protected:
+  // For streams of your own: what the functions above do. TimePoint::max() takes the deadline away.
+  virtual void do_set_read_deadline(TimePoint time) noexcept = 0;
+  virtual void do_set_write_deadline(TimePoint time) noexcept = 0;
+
   Stream() = default;
   Stream(const Stream&) = default;
   Stream& operator=(const Stream&) = default;
 
  private:
-  static detail::DeadlineNs ns_of(TimePoint time) {
-    return time == TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-  }
   Result read_all_result(std::span<std::byte> into, const Context* context);
   void throw_if(std::error_code error, const char* what) const;
 };

@@ -41,8 +41,6 @@ class SocketStream : public Stream {
   using Stream::write;
   using Stream::write_parts;
   void close() noexcept override;
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
   Address remote_address() const override;
   Address remote_address(std::error_code& error) const;
@@ -65,6 +63,8 @@ class SocketStream : public Stream {
   io::Descriptor* descriptor() const { return descriptor_.get(); }
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override;
+  void do_set_write_deadline(TimePoint time) noexcept override;
   [[noreturn]] void fail_at(const char* what, int error) const;
 
   std::unique_ptr<io::Descriptor> descriptor_;  // null: empty
@@ -84,7 +84,10 @@ class Listener {
   // Wakes whoever is blocked in accept() with errc::operation_canceled. Does not throw.
   void close() noexcept;
   // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
-  void set_deadline(Stream::TimePoint time) noexcept;
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_deadline_ns(detail::deadline_at(time));
+  }
   // The same, so long after now.
   template <class Rep, class Period>
   void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
@@ -127,20 +130,29 @@ class TcpConn : public SocketStream {
   template <class Rep, class Period>
   static TcpConn connect(std::string_view host_and_port,
                          std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(host_and_port, detail::deadline_after(timeout));
+    return connect_until_ns(host_and_port, detail::deadline_after(timeout));
   }
   template <class Rep, class Period>
   static TcpConn connect(std::string_view host_and_port, std::chrono::duration<Rep, Period> timeout,
                          std::error_code& error) {
-    return connect_until(host_and_port, detail::deadline_after(timeout), error);
+    return connect_until_ns(host_and_port, detail::deadline_after(timeout), error);
+  }
+  // The same until a time.
+  template <class Clock, class Duration>
+  static TcpConn connect(std::string_view host_and_port,
+                         std::chrono::time_point<Clock, Duration> deadline) {
+    return connect_until_ns(host_and_port, detail::deadline_at(deadline));
+  }
+  template <class Clock, class Duration>
+  static TcpConn connect(std::string_view host_and_port,
+                         std::chrono::time_point<Clock, Duration> deadline,
+                         std::error_code& error) {
+    return connect_until_ns(host_and_port, detail::deadline_at(deadline), error);
   }
   // The same, while the context lives.
   static TcpConn connect(std::string_view host_and_port, const Context& context);
   static TcpConn connect(std::string_view host_and_port, const Context& context,
                          std::error_code& error);
-  static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline);
-  static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline,
-                               std::error_code& error);
 
   // Takes over a connected TCP socket: from then on it does not block, and is closed by this. Throws std::system_error:
   // errc::invalid_argument if it is no such thing; then it stays the caller's.
@@ -155,6 +167,9 @@ class TcpConn : public SocketStream {
 
  private:
   friend class TcpListener;
+  static TcpConn connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline);
+  static TcpConn connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline,
+                                  std::error_code& error);
   using SocketStream::SocketStream;
 };
 

@@ -131,12 +131,25 @@ class TlsConn : public Stream {
   template <class Rep, class Period>
   static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
                          std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(host_and_port, config, detail::deadline_after(timeout));
+    return connect_until_ns(host_and_port, config, detail::deadline_after(timeout));
   }
-  static TlsConn connect_until(std::string_view host_and_port, const TlsClientConfig& config,
-                               detail::DeadlineNs deadline);
-  static TlsConn connect_until(std::string_view host_and_port, const TlsClientConfig& config,
-                               detail::DeadlineNs deadline, std::error_code& error);
+  template <class Rep, class Period>
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         std::chrono::duration<Rep, Period> timeout, std::error_code& error) {
+    return connect_until_ns(host_and_port, config, detail::deadline_after(timeout), error);
+  }
+  // The same until a time.
+  template <class Clock, class Duration>
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         std::chrono::time_point<Clock, Duration> deadline) {
+    return connect_until_ns(host_and_port, config, detail::deadline_at(deadline));
+  }
+  template <class Clock, class Duration>
+  static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
+                         std::chrono::time_point<Clock, Duration> deadline,
+                         std::error_code& error) {
+    return connect_until_ns(host_and_port, config, detail::deadline_at(deadline), error);
+  }
   // Over a connection that is there. `host`: whose certificate it has to be.
   static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config);
   static TlsConn server(TcpConn conn, const TlsServerConfig& config);
@@ -166,8 +179,6 @@ class TlsConn : public Stream {
   using Stream::write;
   using Stream::write_parts;
   void close() noexcept override;
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
   Address remote_address() const override;
   int native_handle() const noexcept override;
@@ -197,6 +208,13 @@ class TlsConn : public Stream {
   class Session;  // src/tls/session.h
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override;
+  void do_set_write_deadline(TimePoint time) noexcept override;
+  static TlsConn connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
+                                  detail::DeadlineNs deadline);
+  static TlsConn connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
+                                  detail::DeadlineNs deadline, std::error_code& error);
+
   explicit TlsConn(std::unique_ptr<Session> session) noexcept;
   Session& session(const char* what) const;
 
@@ -221,7 +239,10 @@ class TlsListener {
   Address local_address(std::error_code& error) const { return listener_.local_address(error); }
   void close() noexcept { listener_.close(); }
   // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
-  void set_deadline(Stream::TimePoint time) noexcept { listener_.set_deadline(time); }
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    listener_.set_deadline(time);
+  }
   template <class Rep, class Period>
   void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
     listener_.set_deadline(from_now);

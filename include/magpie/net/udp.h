@@ -75,11 +75,19 @@ class UdpSocket {
 
   Address local_address() const;
   Address local_address(std::error_code& error) const;
-  void set_read_deadline(Stream::TimePoint time) noexcept;
-  void set_write_deadline(Stream::TimePoint time) noexcept;
-  void set_deadline(Stream::TimePoint time) noexcept {
-    set_read_deadline(time);
-    set_write_deadline(time);
+  template <class Clock, class Duration>
+  void set_read_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_read_deadline_ns(detail::deadline_at(time));
+  }
+  template <class Clock, class Duration>
+  void set_write_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_write_deadline_ns(detail::deadline_at(time));
+  }
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    detail::DeadlineNs ns = detail::deadline_at(time);
+    set_read_deadline_ns(ns);
+    set_write_deadline_ns(ns);
   }
   // The same, so long after now.
   template <class Rep, class Period>
