@@ -46,6 +46,8 @@ class BufferedReader {
   // much that is.
   void read_exact(std::span<std::byte> into);
   std::size_t read_exact(std::span<std::byte> into, std::error_code& error);
+  void read_exact(std::span<std::byte> into, const Context& context);
+  std::size_t read_exact(std::span<std::byte> into, const Context& context, std::error_code& error);
 
   // The next line, without its "\n" or "\r\n". The last one may have none. Nullopt: the end. The
   // limit counts the line's end too. A longer line is an error, of which nothing is taken: read()
@@ -75,11 +77,16 @@ class BufferedReader {
   // Everything up to the end.
   std::string read_all(std::size_t limit);
   std::string read_all(std::size_t limit, std::error_code& error);
+  std::string read_all(std::size_t limit, const Context& context);
+  std::string read_all(std::size_t limit, const Context& context, std::error_code& error);
 
   // What comes next, without taking it. Blocks until there are `count` bytes, less only at the end.
   // May be more. Good until the next call.
   std::span<const std::byte> peek(std::size_t count);
   std::span<const std::byte> peek(std::size_t count, std::error_code& error);
+  std::span<const std::byte> peek(std::size_t count, const Context& context);
+  std::span<const std::byte> peek(std::size_t count, const Context& context,
+                                  std::error_code& error);
   // What is there already. Does not block.
   std::span<const std::byte> buffered() const { return {memory_.data() + begin_, end_ - begin_}; }
 
@@ -98,7 +105,9 @@ class BufferedReader {
   // The context may be null.
   std::size_t read_stream(std::span<std::byte> into, const Context* context);
   std::size_t read_within(std::span<std::byte> into, const Context* context);
-  void read_whole(std::span<std::byte> into, std::size_t& got);
+  void read_whole(std::span<std::byte> into, const Context* context, std::size_t& got);
+  std::string all_within(std::size_t limit, const Context* context);
+  std::span<const std::byte> peek_within(std::size_t count, const Context* context);
   std::optional<std::string> line_within(std::size_t limit, const Context* context);
   std::optional<std::string> piece_within(std::string_view delimiter, std::size_t limit,
                                           const Context* context);
@@ -178,16 +187,29 @@ class BufferedWriter {
   void write(std::string_view text, std::error_code& error) {
     write(std::as_bytes(std::span(text)), error);
   }
+  void write(std::span<const std::byte> bytes, const Context& context);
+  void write(std::string_view text, const Context& context) {
+    write(std::as_bytes(std::span(text)), context);
+  }
+  void write(std::span<const std::byte> bytes, const Context& context, std::error_code& error);
+  void write(std::string_view text, const Context& context, std::error_code& error) {
+    write(std::as_bytes(std::span(text)), context, error);
+  }
   // Blocks until all is written to the stream.
   void flush();
   void flush(std::error_code& error);
+  void flush(const Context& context);
+  void flush(const Context& context, std::error_code& error);
 
   // What waits to be written, in bytes.
   std::size_t buffered() const { return memory_.size(); }
   Stream& stream() { return stream_; }
 
  private:
-  void write_out(std::span<const std::byte> more);
+  // The context may be null.
+  void write_within(std::span<const std::byte> bytes, const Context* context);
+  void flush_within(const Context* context);
+  void write_out(std::span<const std::byte> more, const Context* context);
 
   Stream& stream_;
   const std::size_t capacity_;
