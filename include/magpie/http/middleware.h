@@ -11,16 +11,19 @@
 #include <string_view>
 
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/shared_function.h>
 #include <magpie/http/request.h>
 #include <magpie/http/response.h>
 
 namespace magpie::http {
 
-// May block, and throw: see StatusError and ServerOptions::on_error. Called by many goroutines at once.
-using Handler = std::function<void(Request&, Response&)>;
+// Any function that takes (Request&, Response&), also a move-only one; copies share it. Many goroutines call it at once. It
+// may block, and throw: see StatusError and ServerOptions::on_error.
+using Handler = detail::SharedFunction<void(Request&, Response&)>;
 
-// Makes a handler that does something before and after `next`, or instead of it. Called once per Server::use().
-using Middleware = std::function<Handler(Handler next)>;
+// Any function that makes a handler which does something before and after `next`, or instead of it. The server calls it
+// once.
+using Middleware = detail::SharedFunction<Handler(Handler next)>;
 
 // At most so many requests at a time; others are answered 503 at once. Bodies up to ServerOptions::max_body_bytes are read
 // before, so that a client that sends slowly holds no place.
