@@ -3,6 +3,7 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include <magpie/detail/chan_core.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/element.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/plain_move.h>
@@ -91,15 +93,7 @@ class Chan {
   }
   bool send(const Context& context, T&& value, std::error_code& error) const {
     return detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      detail::Outgoing<T> out(value);
-      detail::ChanResult result = detail::send(core_, out.address(), source);
-      if (result == detail::ChanResult::done) {
-        out.let_go();
-      } else {
-        out.give_back(value);
-      }
-      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
-      return result == detail::ChanResult::done;
+      return send_within({.source = source}, value);
     });
   }
   bool send(const Context& context, const T& value,
@@ -116,7 +110,7 @@ class Chan {
     detail::Incoming<T> in;
     detail::ChanResult result = detail::ChanResult::refused;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      result = detail::receive(core_, in.address(), source);
+      result = detail::receive(core_, in.address(), {.source = source});
       return result != detail::ChanResult::refused;
     });
     return in.take(result);
@@ -144,11 +138,49 @@ class Chan {
   }
   bool try_send(T&& value) const { return try_send(value); }
 
+  // As try_send(), but waits for a receiver, or for room in the buffer, until time is up.
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration, T& value) const {
+    return send_within({.deadline = detail::deadline_after(duration)}, value);
+  }
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration, T&& value) const {
+    return try_send_for(duration, value);
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time, T& value) const {
+    return detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      return send_within({.deadline = deadline}, value);
+    });
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time, T&& value) const {
+    return try_send_until(time, value);
+  }
+
   // The same as recv() without waiting: nullopt also while there is nothing to receive. closed() tells the two
   // apart, if asked before.
   std::optional<T> try_recv() const {
     detail::Incoming<T> in;
     return in.take(detail::try_receive(core_, in.address()));
+  }
+
+  // As try_recv(), but waits for a value until time is up.
+  template <class Rep, class Period>
+  std::optional<T> try_recv_for(std::chrono::duration<Rep, Period> duration) const {
+    detail::Incoming<T> in;
+    return in.take(
+        detail::receive(core_, in.address(), {.deadline = detail::deadline_after(duration)}));
+  }
+  template <class Clock, class Duration>
+  std::optional<T> try_recv_until(std::chrono::time_point<Clock, Duration> time) const {
+    detail::Incoming<T> in;
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      result = detail::receive(core_, in.address(), {.deadline = deadline});
+      return result != detail::ChanResult::refused;
+    });
+    return in.take(result);
   }
 
   // No more values: receivers get what is in the buffer and then nullopt, senders throw. Wakes all who wait. Never blocks.
@@ -170,6 +202,19 @@ class Chan {
  private:
   friend struct detail::ChanAccess;
   explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
+
+  // False: the limit was reached. Unless it returns true the value is what it was.
+  bool send_within(const detail::WaitLimit& limit, T& value) const {
+    detail::Outgoing<T> out(value);
+    detail::ChanResult result = detail::send(core_, out.address(), limit);
+    if (result == detail::ChanResult::done) {
+      out.let_go();
+      return true;
+    }
+    out.give_back(value);
+    if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+    return false;
+  }
 
   detail::ChanCore* core_;
 };
@@ -230,9 +275,7 @@ class Chan<void> {
   }
   bool send(const Context& context, std::error_code& error) const {
     return detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      detail::ChanResult result = detail::send(core_, nullptr, source);
-      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
-      return result == detail::ChanResult::done;
+      return send_within({.source = source});
     });
   }
   bool recv(const Context& context) const {
@@ -244,7 +287,7 @@ class Chan<void> {
   bool recv(const Context& context, std::error_code& error) const {
     detail::ChanResult result = detail::ChanResult::refused;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      result = detail::receive(core_, nullptr, source);
+      result = detail::receive(core_, nullptr, {.source = source});
       return result != detail::ChanResult::refused;
     });
     return result == detail::ChanResult::done;
@@ -255,8 +298,31 @@ class Chan<void> {
     if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
     return result == detail::ChanResult::done;
   }
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration) const {
+    return send_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time) const {
+    return detail::wait_until(
+        time, [&](detail::DeadlineNs deadline) { return send_within({.deadline = deadline}); });
+  }
   // False also while there is nothing to receive.
   bool try_recv() const { return detail::try_receive(core_, nullptr) == detail::ChanResult::done; }
+  template <class Rep, class Period>
+  bool try_recv_for(std::chrono::duration<Rep, Period> duration) const {
+    return receive_within({.deadline = detail::deadline_after(duration)}) ==
+           detail::ChanResult::done;
+  }
+  template <class Clock, class Duration>
+  bool try_recv_until(std::chrono::time_point<Clock, Duration> time) const {
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      result = receive_within({.deadline = deadline});
+      return result != detail::ChanResult::refused;
+    });
+    return result == detail::ChanResult::done;
+  }
 
   void close() const { detail::close(core_); }
   std::size_t size() const noexcept { return detail::size(core_); }
@@ -268,6 +334,16 @@ class Chan<void> {
  private:
   friend struct detail::ChanAccess;
   explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
+
+  // False: the limit was reached.
+  bool send_within(const detail::WaitLimit& limit) const {
+    detail::ChanResult result = detail::send(core_, nullptr, limit);
+    if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+    return result == detail::ChanResult::done;
+  }
+  detail::ChanResult receive_within(const detail::WaitLimit& limit) const {
+    return detail::receive(core_, nullptr, limit);
+  }
 
   detail::ChanCore* core_;
 };

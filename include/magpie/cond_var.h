@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stop_token>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <magpie/detail/deadline.h>
@@ -46,11 +47,16 @@ class CondVar {
     while (!predicate()) wait(lock);
   }
 
-  // As wait(), but not longer than so.
-  template <class Lock, class Duration>
-  std::cv_status wait_until(Lock& lock,
-                            std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-    return wait_until_ns(lock, detail::deadline_at(time));
+  // As wait(), but not longer than so. When a clock that can be set was set back meanwhile, wait_until() may return
+  // no_timeout without a notification.
+  template <class Lock, class Clock, class Duration>
+  std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
+    std::cv_status status = wait_until_ns(lock, detail::deadline_at(time));
+    if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
+      if (status == std::cv_status::timeout && Clock::now() < time)
+        return std::cv_status::no_timeout;
+    }
+    return status;
   }
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
@@ -58,10 +64,12 @@ class CondVar {
   }
 
   // The same until `predicate()` is true. Returns what it says in the end.
-  template <class Lock, class Duration, class Predicate>
-  bool wait_until(Lock& lock, std::chrono::time_point<std::chrono::steady_clock, Duration> time,
-                  Predicate predicate) {
-    return wait_for_predicate(lock, detail::deadline_at(time), predicate);
+  template <class Lock, class Clock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Predicate predicate) {
+    while (!predicate()) {
+      if (wait_until(lock, time) == std::cv_status::timeout) return predicate();
+    }
+    return true;
   }
   template <class Lock, class Rep, class Period, class Predicate>
   bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration, Predicate predicate) {
@@ -71,12 +79,28 @@ class CondVar {
   // Until `predicate()` is true or a stop is requested. Returns what the predicate says in the end.
   template <class Lock, class Predicate>
   bool wait(Lock& lock, std::stop_token stop, Predicate predicate) {
-    std::stop_callback notify(stop, [this] { notify_all_for_stop(); });
-    while (!stop.stop_requested()) {
-      if (predicate()) return true;
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop] {
       (void)wait_until_ns(lock, detail::kNoDeadline, &stop);
-    }
-    return predicate();
+      return true;
+    });
+  }
+
+  // The same, but not longer than so.
+  template <class Lock, class Clock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::stop_token stop, std::chrono::time_point<Clock, Duration> time,
+                  Predicate predicate) {
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop, time] {
+      return wait_until_ns(lock, detail::deadline_at(time), &stop) == std::cv_status::no_timeout ||
+             Clock::now() < time;
+    });
+  }
+  template <class Lock, class Rep, class Period, class Predicate>
+  bool wait_for(Lock& lock, std::stop_token stop, std::chrono::duration<Rep, Period> duration,
+                Predicate predicate) {
+    detail::DeadlineNs deadline = detail::deadline_after(duration);
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop, deadline] {
+      return wait_until_ns(lock, deadline, &stop) == std::cv_status::no_timeout;
+    });
   }
 
   // As wait(), but no longer than until the context is over (context.h): then it throws, or returns
@@ -138,6 +162,17 @@ class CondVar {
       if (wait_until_ns(lock, deadline) == std::cv_status::timeout) return predicate();
     }
     return true;
+  }
+
+  // `wait_once()` says false when time is up.
+  template <class Predicate, class Wait>
+  bool wait_unless_stopped(std::stop_token& stop, Predicate& predicate, Wait wait_once) {
+    std::stop_callback notify(stop, [this] { notify_all_for_stop(); });
+    while (!stop.stop_requested()) {
+      if (predicate()) return true;
+      if (!wait_once()) break;
+    }
+    return predicate();
   }
 
   // False: time was up. Does not wait if a stop has been requested.

@@ -53,6 +53,9 @@ template <class T>
 using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, std::string>,
                                   std::string, std::decay_t<T>>;
 
+template <class K>
+concept ContextKey = std::equality_comparable<KeptAs<K>>;
+
 }  // namespace detail
 
 // Every call of the core that can block takes a context too: Chan::send and recv, lock, acquire,
@@ -85,15 +88,14 @@ class Context {
   Context with_timeout(std::chrono::duration<Rep, Period> duration) const {
     return with_deadline_ns(detail::deadline_after(duration));
   }
-  template <class Duration>
-  Context with_deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> time) const {
+  template <class Clock, class Duration>
+  Context with_deadline(std::chrono::time_point<Clock, Duration> time) const {
     return with_deadline_ns(detail::deadline_at(time));
   }
 
   // The same with a value for value<V>(key). Keys of any type that can be compared; text is kept as std::string.
-  template <class K, class V>
-  requires std::equality_comparable<detail::KeptAs<K>> Context with_value(K&& key, V&& value)
-  const {
+  template <detail::ContextKey K, class V>
+  Context with_value(K&& key, V&& value) const {
     using Kept = detail::KeyedValue<detail::KeptAs<K>, detail::KeptAs<V>>;
     return with_kept(std::make_unique<Kept>(std::forward<K>(key), std::forward<V>(value)));
   }

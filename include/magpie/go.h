@@ -3,20 +3,28 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <chrono>
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/task.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/runtime.h>
 
 namespace magpie {
+
+namespace detail {
+template <class F, class... Args>
+auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
+}  // namespace detail
 
 // Starts a goroutine that calls f(args...), both copied or moved into it. Does not wait for it, but lets others run
 // when the caller has started goroutines for longer than its time slice. May be called from any thread while the
@@ -42,6 +50,11 @@ void go(const GoOptions& options, F&& f, Args&&... args) {
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:
+  // What try_join() returns.
+  using Attempt = std::conditional_t<
+      std::is_void_v<R>, bool,
+      std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::optional<R>>>;
+
   JoinHandle() = default;
   JoinHandle(JoinHandle&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
   JoinHandle& operator=(JoinHandle&& other) noexcept {
@@ -88,6 +101,23 @@ class [[nodiscard]] JoinHandle {
     return true;
   }
 
+  // As join(), but waits no longer than until time is up; try_join() does not wait. Nullopt (void: false; a reference:
+  // null): the goroutine goes on, and the handle still owns it. Never runs the goroutine in place.
+  Attempt try_join() { return attempt(wait_until_ns(0)); }
+  template <class Rep, class Period>
+  Attempt try_join_for(std::chrono::duration<Rep, Period> duration) {
+    return attempt(wait_until_ns(detail::deadline_after(duration)));
+  }
+  template <class Clock, class Duration>
+  Attempt try_join_until(std::chrono::time_point<Clock, Duration> time) {
+    detail::Joined joined = detail::Joined::not_yet;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      joined = wait_until_ns(deadline);
+      return joined != detail::Joined::not_yet;
+    });
+    return attempt(joined);
+  }
+
   // Lets the goroutine go on alone; its result or exception is dropped.
   void detach() {
     if (ref_.task == nullptr) throw std::logic_error("magpie: detach() on an empty JoinHandle");
@@ -96,7 +126,7 @@ class [[nodiscard]] JoinHandle {
 
  private:
   template <class F, class... Args>
-  friend auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
+  friend auto detail::spawn_with(const GoOptions* options, F&& f, Args&&... args);
 
   explicit JoinHandle(detail::TaskRef ref) : ref_(ref) {}
 
@@ -117,10 +147,28 @@ class [[nodiscard]] JoinHandle {
     check_not_empty();
     detail::Joined joined = detail::Joined::not_yet;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      joined = detail::wait_for_task(ref_, source);
+      joined = detail::wait_for_task(ref_, {.source = source});
       return joined != detail::Joined::not_yet;
     });
     return joined;
+  }
+
+  detail::Joined wait_until_ns(detail::DeadlineNs deadline) {
+    check_not_empty();
+    return detail::wait_for_task(ref_, {.deadline = deadline});
+  }
+
+  Attempt attempt(detail::Joined joined) {
+    if (joined == detail::Joined::not_yet) return {};
+    detail::TaskRef ref = std::exchange(ref_, {});
+    if constexpr (std::is_void_v<R>) {
+      take(ref, joined);
+      return true;
+    } else if constexpr (std::is_reference_v<R>) {
+      return std::addressof(take(ref, joined));
+    } else {
+      return take(ref, joined);
+    }
   }
 
   static R take(detail::TaskRef ref, detail::Joined joined) {
@@ -142,23 +190,23 @@ class [[nodiscard]] JoinHandle {
 };
 
 template <class F, class... Args>
-auto spawn_with(const GoOptions* options, F&& f, Args&&... args) {
+auto detail::spawn_with(const GoOptions* options, F&& f, Args&&... args) {
   using Result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
   return JoinHandle<Result>(
-      detail::start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
+      start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
 }
 
 // Starts a goroutine whose result, or exception, join() returns. Otherwise as go().
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(F&& f, Args&&... args) {
-  return spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(const GoOptions& options, F&& f, Args&&... args) {
-  return spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 // Handles goroutines' uncaught exceptions from now on instead of ending the program where they are thrown: called on the failing

@@ -78,10 +78,11 @@ class Mutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock() || detail::lock_until(state_, detail::deadline_after(duration));
   }
-  template <class Duration>
-  [[nodiscard]] bool try_lock_until(
-      std::chrono::time_point<std::chrono::steady_clock, Duration> time) noexcept {
-    return try_lock() || detail::lock_until(state_, detail::deadline_at(time));
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock() || detail::wait_until(time, [this](detail::DeadlineNs deadline) {
+             return detail::lock_until(state_, deadline);
+           });
   }
 
   // Blocks until the caller holds it, or the context is over (context.h): then it throws, or

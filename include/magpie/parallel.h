@@ -37,6 +37,10 @@ concept LoopIndex = std::integral<I> && !std::same_as<I, bool> && !std::same_as<
                     !std::same_as<I, wchar_t> && !std::same_as<I, char8_t> &&
                     !std::same_as<I, char16_t> && !std::same_as<I, char32_t>;
 
+// A range whose elements a loop may visit in any order.
+template <class Range>
+concept LoopElements = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
+
 // The loop from first to last, as numbers of iterations. Both are indices or both are iterators.
 template <class I>
 struct LoopRange {
@@ -129,9 +133,8 @@ void parallel_for(I first, S last, F&& f, std::size_t grain = 0) {
 }
 
 // Calls f(element) for every element of the range.
-template <std::ranges::random_access_range Range, class F>
-requires std::ranges::sized_range<Range> &&
-    std::invocable<F&, std::ranges::range_reference_t<Range>>
+template <detail::LoopElements Range, class F>
+requires std::invocable<F&, std::ranges::range_reference_t<Range>>
 void parallel_for(Range&& range, F&& f, std::size_t grain = 0) {
   auto first = std::ranges::begin(range);
   auto last = first + static_cast<std::ranges::range_difference_t<Range>>(std::ranges::size(range));
@@ -151,10 +154,8 @@ T parallel_reduce(I first, S last, T identity, Map&& map, Combine&& combine,
 }
 
 // The same over the elements of a range.
-template <std::ranges::random_access_range Range, class T, class Map, class Combine>
-requires std::ranges::sized_range<Range> T parallel_reduce(Range&& range, T identity, Map&& map,
-                                                           Combine&& combine,
-                                                           std::size_t grain = 0) {
+template <detail::LoopElements Range, class T, class Map, class Combine>
+T parallel_reduce(Range&& range, T identity, Map&& map, Combine&& combine, std::size_t grain = 0) {
   auto first = std::ranges::begin(range);
   auto last = first + static_cast<std::ranges::range_difference_t<Range>>(std::ranges::size(range));
   return detail::run_reduction(detail::loop_range(first, last), identity, map, combine, grain);

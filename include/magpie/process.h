@@ -132,20 +132,25 @@ class Process {
   std::optional<ExitStatus> wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time));
   }
-  template <class Duration>
-  std::optional<ExitStatus> wait_until(
-      std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
+  template <class Clock, class Duration>
+  std::optional<ExitStatus> wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_until_ns(deadline); });
   }
   template <class Rep, class Period>
   std::optional<ExitStatus> wait_for(std::chrono::duration<Rep, Period> time,
                                      std::error_code& error) {
     return wait_until_ns(detail::deadline_after(time), error);
   }
-  template <class Duration>
-  std::optional<ExitStatus> wait_until(
-      std::chrono::time_point<std::chrono::steady_clock, Duration> time, std::error_code& error) {
-    return wait_until_ns(detail::deadline_at(time), error);
+  template <class Clock, class Duration>
+  std::optional<ExitStatus> wait_until(std::chrono::time_point<Clock, Duration> time,
+                                       std::error_code& error) {
+    std::optional<ExitStatus> ended;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      ended = wait_until_ns(deadline, error);
+      return ended || error;
+    });
+    return ended;
   }
   std::optional<ExitStatus> try_wait() { return wait_until_ns(0); }
   std::optional<ExitStatus> try_wait(std::error_code& error) { return wait_until_ns(0, error); }

@@ -3,10 +3,12 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include <magpie/context.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/sync.h>
 
 namespace magpie {
@@ -31,11 +33,22 @@ class RateLimiter {
   // The same without an end.
   void wait(std::int64_t tokens = 1) { (void)wait(Context::background(), tokens); }
 
+  // The same, but returns false at once if the tokens come after that time.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> duration, std::int64_t tokens = 1) {
+    return wait_within(Context::background(), detail::deadline_after(duration), tokens);
+  }
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time, std::int64_t tokens = 1) {
+    return wait_within(Context::background(), detail::deadline_at(time), tokens);
+  }
+
  private:
   struct Stretch {
     std::int64_t begin_ns, end_ns;
   };
 
+  bool wait_within(const Context& context, detail::DeadlineNs deadline, std::int64_t tokens);
   std::int64_t cost_ns(std::int64_t tokens) const;
   std::int64_t find_locked(std::int64_t cost, std::int64_t now);
   void claim_locked(std::int64_t begin, std::int64_t cost);

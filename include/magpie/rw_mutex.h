@@ -4,9 +4,11 @@
 #include <magpie/detail/cxx20.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 
@@ -55,6 +57,29 @@ class RWMutex {
     if (try_lock_shared_at_once()) [[likely]]
       return true;
     return (has_given() || has_readers()) && try_lock_shared_behind_gone();
+  }
+
+  // Block until the caller holds it, but no longer than until time is up: then they return false. A writer that gives up
+  // keeps no readers out any more.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock() || lock_until(detail::deadline_after(duration));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock() || detail::wait_until(time, [this](detail::DeadlineNs deadline) {
+             return lock_until(deadline);
+           });
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock_shared() || lock_shared_until(detail::deadline_after(duration));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock_shared() || detail::wait_until(time, [this](detail::DeadlineNs deadline) {
+             return lock_shared_until(deadline);
+           });
   }
 
   // As lock() and lock_shared(), but no longer than until the context is over (context.h): then
@@ -113,6 +138,8 @@ class RWMutex {
   bool try_lock_shared_behind_gone() noexcept;
 
   void lock_slowly() noexcept;
+  bool lock_until(detail::DeadlineNs deadline) noexcept;
+  bool lock_shared_until(detail::DeadlineNs deadline) noexcept;
   bool lock_with(sched::CancelSource* source) noexcept;
   bool lock_shared_with(sched::CancelSource* source) noexcept;
   void unlock_slowly() noexcept;

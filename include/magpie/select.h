@@ -37,10 +37,8 @@ auto on_recv(const Chan<T>& channel, F&& f = {}) {
 
 // Sends the value. If it is chosen because the channel is closed, select() throws ClosedChannel. If it is not chosen the
 // value is destroyed with the case.
-template <class T, class V, class F = detail::NoHandler>
-requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) auto on_send(const Chan<T>& channel,
-                                                                             V&& value,
-                                                                             F&& f = {}) {
+template <class T, detail::SendableAs<T> V, class F = detail::NoHandler>
+auto on_send(const Chan<T>& channel, V&& value, F&& f = {}) {
   return detail::SendCase<T, std::decay_t<F>>(channel, std::forward<V>(value), std::forward<F>(f));
 }
 template <class F = detail::NoHandler>
@@ -52,6 +50,12 @@ auto on_send(const Chan<void>& channel, F&& f = {}) {
 template <class Rep, class Period, class F = detail::NoHandler>
 auto on_timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
   return detail::TimeoutCase<std::decay_t<F>>(detail::whole_ns(duration), std::forward<F>(f));
+}
+
+// The same at a time; a past one: at once.
+template <class Clock, class Duration, class F = detail::NoHandler>
+auto on_deadline(std::chrono::time_point<Clock, Duration> time, F&& f = {}) {
+  return detail::DeadlineCase<std::decay_t<F>>(detail::deadline_at(time), std::forward<F>(f));
 }
 
 // Goes on when the context is over: err() says why. One among the others: if another case can go on
@@ -102,9 +106,8 @@ class Selector {
     return add(
         std::make_unique<detail::KeptReceive<T, std::decay_t<F>>>(channel, std::forward<F>(f)));
   }
-  template <class T, class V, class F = detail::NoHandler>
-  requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) std::size_t
-      send(const Chan<T>& channel, V&& value, F&& f = {}) {
+  template <class T, detail::SendableAs<T> V, class F = detail::NoHandler>
+  std::size_t send(const Chan<T>& channel, V&& value, F&& f = {}) {
     return add(std::make_unique<detail::KeptSend<T, std::decay_t<F>>>(
         channel, std::forward<V>(value), std::forward<F>(f)));
   }
@@ -122,6 +125,11 @@ class Selector {
   std::size_t timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
     return add(std::make_unique<detail::Kept<detail::TimeoutCase<std::decay_t<F>>>>(
         detail::whole_ns(duration), std::forward<F>(f)));
+  }
+  template <class Clock, class Duration, class F = detail::NoHandler>
+  std::size_t deadline(std::chrono::time_point<Clock, Duration> time, F&& f = {}) {
+    return add(std::make_unique<detail::Kept<detail::DeadlineCase<std::decay_t<F>>>>(
+        detail::deadline_at(time), std::forward<F>(f)));
   }
   template <class F = detail::NoHandler>
   std::size_t otherwise(F&& f = {}) {

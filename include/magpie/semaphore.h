@@ -45,10 +45,12 @@ class Semaphore {
                                      std::int64_t units = 1) {
     return try_take(units) || acquire_slowly(units, detail::deadline_after(duration));
   }
-  template <class Duration>
-  [[nodiscard]] bool try_acquire_until(
-      std::chrono::time_point<std::chrono::steady_clock, Duration> time, std::int64_t units = 1) {
-    return try_take(units) || acquire_slowly(units, detail::deadline_at(time));
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time,
+                                       std::int64_t units = 1) {
+    return try_take(units) || detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+             return acquire_slowly(units, deadline);
+           });
   }
 
   // As acquire(), but no longer than until the context is over (context.h): then it throws, or

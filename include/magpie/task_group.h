@@ -4,6 +4,7 @@
 #include <magpie/detail/cxx20.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -14,10 +15,18 @@
 
 #include <magpie/context.h>
 #include <magpie/detail/caught.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/go.h>
 #include <magpie/sync.h>
 
 namespace magpie {
+
+namespace detail {
+// Called as f() or as f(context), once.
+template <class F>
+concept GroupTask =
+    std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>;
+}  // namespace detail
 
 // Starts goroutines and waits for all of them. The first exception of one cancels the others, through context(), and is
 // thrown by wait(). Whoever made the group waits; go() may be called by its goroutines too.
@@ -33,34 +42,45 @@ class TaskGroup {
   ~TaskGroup();
 
   // Starts f(), or f(context), in a goroutine. Blocks while as many run as set_limit() allows. Throws as magpie::go.
-  template <class F>
-  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  template <detail::GroupTask F>
   void go(F&& f) {
     take_slot();
     start(std::forward<F>(f));
   }
 
   // The same without waiting. False: as many run as are allowed; f is not called.
-  template <class F>
-  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  template <detail::GroupTask F>
   bool try_go(F&& f) {
     if (!try_take_slot()) return false;
     start(std::forward<F>(f));
     return true;
   }
 
+  // As try_go(), but waits until fewer goroutines run, or time is up.
+  template <class Rep, class Period, detail::GroupTask F>
+  bool try_go_for(std::chrono::duration<Rep, Period> duration, F&& f) {
+    if (!take_slot_until(detail::deadline_after(duration))) return false;
+    start(std::forward<F>(f));
+    return true;
+  }
+  template <class Clock, class Duration, detail::GroupTask F>
+  bool try_go_until(std::chrono::time_point<Clock, Duration> time, F&& f) {
+    bool taken = detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return take_slot_until(deadline); });
+    if (taken) start(std::forward<F>(f));
+    return taken;
+  }
+
   // As go(), but waits for its turn no longer than until the context is over (context.h): then it
   // throws, or returns false, and f is not called. The context is only that of the waiting; f gets
   // the group's.
-  template <class F>
-  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  template <detail::GroupTask F>
   void go(const Context& context, F&& f) {
     std::error_code error;
     if (!take_slot(context, error)) detail::throw_over(error, "TaskGroup::go");
     start(std::forward<F>(f));
   }
-  template <class F>
-  requires std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>
+  template <detail::GroupTask F>
   bool go(const Context& context, F&& f, std::error_code& error) {
     if (!take_slot(context, error)) return false;
     start(std::forward<F>(f));
@@ -76,6 +96,17 @@ class TaskGroup {
   // false. The goroutines go on, nothing is cancelled, and the group has yet to be waited for.
   void wait(const Context& context);
   bool wait(const Context& context, std::error_code& error);
+
+  // The same, but no longer than until time is up: then it returns false, and the group has yet to be waited for.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
+  }
 
   // At most n at a time, from now on; below 1: any number. Throws std::logic_error while goroutines of the group run.
   void set_limit(std::int64_t n);
@@ -115,13 +146,16 @@ class TaskGroup {
     });
   }
 
-  enum class Waited { all_ended, some_dropped, context_over };
-  Waited wait_for_all(sched::CancelSource* source);
+  enum class Waited { all_ended, some_dropped, limit_reached };
+  Waited wait_for_all(const detail::WaitLimit& limit = {});
+  // False: the limit was reached. Throws what wait() throws.
+  bool wait_within(const detail::WaitLimit& limit);
   void report(Waited waited);
   void forget_dropped();
 
   void take_slot();
   bool take_slot(const Context& context, std::error_code& error);
+  bool take_slot_until(detail::DeadlineNs deadline);
   bool try_take_slot();
   void end_one();
   void note_failure(std::exception_ptr error);

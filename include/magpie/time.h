@@ -12,12 +12,15 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/with_context.h>
 
 namespace magpie {
 
 using TimePoint = std::chrono::steady_clock::time_point;
+
+class Timer;
 
 namespace detail {
 void sleep_until(DeadlineNs deadline);
@@ -34,10 +37,12 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) {
 }
 
 // Blocks the goroutine, or a plain thread, until then. Returns at once if that is past. Does not throw.
-template <class Duration>
-void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-  if (time <= std::chrono::steady_clock::now()) return;
-  detail::sleep_until(detail::deadline_at(time));
+template <class Clock, class Duration>
+void sleep_until(std::chrono::time_point<Clock, Duration> time) {
+  detail::wait_until(time, [](detail::DeadlineNs deadline) {
+    if (deadline > detail::steady_now_ns()) detail::sleep_until(deadline);
+    return false;
+  });
 }
 
 // The same, but no longer than until the context is over (context.h): then they throw, or return
@@ -52,14 +57,16 @@ void sleep_for(std::chrono::duration<Rep, Period> duration, const Context& conte
   std::error_code error;
   if (!sleep_for(duration, context, error)) detail::throw_over(error, "sleep_for");
 }
-template <class Duration>
-bool sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time,
-                 const Context& context, std::error_code& error) {
-  return detail::sleep_with(detail::deadline_at(time), context, error);
+template <class Clock, class Duration>
+bool sleep_until(std::chrono::time_point<Clock, Duration> time, const Context& context,
+                 std::error_code& error) {
+  detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+    return !detail::sleep_with(deadline, context, error);
+  });
+  return !error;
 }
-template <class Duration>
-void sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> time,
-                 const Context& context) {
+template <class Clock, class Duration>
+void sleep_until(std::chrono::time_point<Clock, Duration> time, const Context& context) {
   std::error_code error;
   if (!sleep_until(time, context, error)) detail::throw_over(error, "sleep_until");
 }
@@ -95,6 +102,8 @@ class TimerHandle {
   TimerState* state_;
 };
 
+Timer make_call_timer(DeadlineNs first, TimerCall call);
+
 template <class Rep, class Period>
 std::int64_t checked_period(std::chrono::duration<Rep, Period> period) {
   std::int64_t ns = whole_ns(period);
@@ -128,14 +137,14 @@ class Timer {
   }
 
  private:
-  friend Timer make_call_timer(detail::DeadlineNs first, detail::TimerCall call);
+  friend Timer detail::make_call_timer(DeadlineNs first, TimerCall call);
   explicit Timer(detail::TimerHandle handle) : handle_(std::move(handle)) {}
 
   detail::TimerHandle handle_;
 };
 
-inline Timer make_call_timer(detail::DeadlineNs first, detail::TimerCall call) {
-  return Timer(detail::TimerHandle(first, 0, std::move(call)));
+inline Timer detail::make_call_timer(DeadlineNs first, TimerCall call) {
+  return Timer(TimerHandle(first, 0, std::move(call)));
 }
 
 // A channel that receives the time once, after so long. Throws std::logic_error when no runtime runs, std::bad_alloc.
@@ -146,13 +155,12 @@ Chan<TimePoint> after(std::chrono::duration<Rep, Period> duration) {
 
 // Calls f in a goroutine of its own after so long, and again after each reset() of the timer it returns; these calls may
 // overlap. Throws std::logic_error when no runtime runs, std::bad_alloc.
-template <class Rep, class Period, class F>
-requires std::is_invocable_v < std::decay_t<F>
-& > Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
+template <class Rep, class Period, detail::Callable F>
+Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
   using Call = std::decay_t<F>;
-  return make_call_timer(detail::deadline_after(duration),
-                         {std::make_shared<Call>(std::forward<F>(f)),
-                          [](void* object) { (*static_cast<Call*>(object))(); }});
+  return detail::make_call_timer(detail::deadline_after(duration),
+                                 {std::make_shared<Call>(std::forward<F>(f)),
+                                  [](void* object) { (*static_cast<Call*>(object))(); }});
 }
 
 // Sends the time on its channel at regular intervals. Ticks that nobody received in time are left out: at most one

@@ -4,12 +4,14 @@
 #include <magpie/detail/cxx20.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/go.h>
@@ -48,8 +50,20 @@ class WaitGroup {
     if (!wait(context, error)) detail::throw_over(error, "WaitGroup::wait");
   }
   bool wait(const Context& context, std::error_code& error) {
-    return detail::wait_with(context, error,
-                             [this](sched::CancelSource* source) { return wait_with(source); });
+    return detail::wait_with(context, error, [this](sched::CancelSource* source) {
+      return wait_within({.source = source});
+    });
+  }
+
+  // The same, but no longer than until time is up. False: the count is not zero.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
   }
 
   // Starts a goroutine that is counted until f has returned, or thrown, and what it captured is destroyed. Throws what
@@ -95,12 +109,13 @@ class WaitGroup {
   };
 
   bool add_and_wake(std::int64_t n);
-  bool wait_with(sched::CancelSource* source);
+  // False: the limit was reached.
+  bool wait_within(const detail::WaitLimit& limit);
 
   // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
   // is not zero.
-  enum class Waited { zero, dropped, context_over };
-  [[nodiscard]] Waited wait_unless_dropped(sched::CancelSource* source);
+  enum class Waited { zero, dropped, limit_reached };
+  [[nodiscard]] Waited wait_unless_dropped(const detail::WaitLimit& limit = {});
   bool counts_dropped() const;
   // If so, by one at a time: the count is zero again.
   void forget_dropped();

@@ -13,7 +13,8 @@
 
 #include <magpie/chan.h>
 #include <magpie/context.h>
-#include <magpie/select.h>
+#include <magpie/detail/callable.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/sync.h>
 
 namespace magpie {
@@ -33,35 +34,37 @@ class WorkerPool {
   ~WorkerPool();
 
   // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > void submit(F&& job) { jobs_.send(make_job(std::forward<F>(job))); }
+  template <detail::Callable F>
+  void submit(F&& job) {
+    jobs_.send(make_job(std::forward<F>(job)));
+  }
 
   // The same without waiting. False: the queue is full and no worker is idle.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool try_submit(F&& job) { return jobs_.try_send(make_job(std::forward<F>(job))); }
+  template <detail::Callable F>
+  bool try_submit(F&& job) {
+    return jobs_.try_send(make_job(std::forward<F>(job)));
+  }
 
   // The same, and waits no longer than so. False: time was up.
-  template <class Rep, class Period, class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
-    return select(on_send(jobs_, make_job(std::forward<F>(job)), [] {}),
-                  on_timeout(duration, [] {})) == 0;
+  template <class Rep, class Period, detail::Callable F>
+  bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
+    return jobs_.try_send_for(duration, make_job(std::forward<F>(job)));
+  }
+  template <class Clock, class Duration, detail::Callable F>
+  bool try_submit_until(std::chrono::time_point<Clock, Duration> time, F&& job) {
+    return jobs_.try_send_until(time, make_job(std::forward<F>(job)));
   }
 
   // As submit(), but no longer than until the context is over (context.h): then it throws, or
   // returns false, and the job is not done.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > void submit(const Context& context, F&& job) {
+  template <detail::Callable F>
+  void submit(const Context& context, F&& job) {
     std::error_code error;
     if (!submit(context, std::forward<F>(job), error))
       detail::throw_over(error, "WorkerPool::submit");
   }
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool submit(const Context& context, F&& job, std::error_code& error) {
+  template <detail::Callable F>
+  bool submit(const Context& context, F&& job, std::error_code& error) {
     error = detail::end_of(context);  // before the job is moved from
     return !error && jobs_.send(context, make_job(std::forward<F>(job)), error);
   }
@@ -77,6 +80,17 @@ class WorkerPool {
   // false. The pool is closed, goes on with its jobs, and may be waited for again.
   void wait(const Context& context);
   bool wait(const Context& context, std::error_code& error);
+
+  // The same, but no longer than until time is up: then it returns false.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
+  }
 
   // Jobs that no worker has taken yet. A moment's truth.
   std::size_t queued() const { return jobs_.size(); }
@@ -101,6 +115,8 @@ class WorkerPool {
   }
 
   void work();
+  // False: the limit was reached. Throws what wait() throws.
+  bool wait_within(const detail::WaitLimit& limit);
   void report(WaitGroup::Waited waited);
 
   Chan<JobPointer> jobs_;

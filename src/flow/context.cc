@@ -32,7 +32,7 @@ class Settling {
     }
   }
   void done() { group_.done(); }
-  void wait() { (void)group_.wait_unless_dropped(nullptr); }
+  void wait() { (void)group_.wait_unless_dropped(); }
 
  private:
   WaitGroup group_;

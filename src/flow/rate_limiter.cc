@@ -102,6 +102,13 @@ bool RateLimiter::allow(std::int64_t tokens) {
 }
 
 bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
+  auto deadline = context.deadline();
+  return wait_within(context, deadline ? detail::deadline_at(*deadline) : detail::kNoDeadline,
+                     tokens);
+}
+
+bool RateLimiter::wait_within(const Context& context, detail::DeadlineNs deadline,
+                              std::int64_t tokens) {
   if (tokens > burst_) {
     throw std::invalid_argument("magpie: RateLimiter::wait for " + std::to_string(tokens) +
                                 " tokens: its burst is " + std::to_string(burst_));
@@ -116,9 +123,7 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
     std::int64_t now = detail::steady_now_ns();
     begin = find_locked(cost, now);
     turn = begin + cost - cost_ns(burst_);
-    auto deadline = context.deadline();
-    if (deadline && turn > now && TimePoint(std::chrono::nanoseconds(turn)) > *deadline)
-      return false;
+    if (turn > now && turn > deadline) return false;
     claim_locked(begin, cost);
     if (turn <= now) return true;
   }

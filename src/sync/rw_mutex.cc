@@ -4,11 +4,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "sched/cancel_source.h"
 #include "sync/in_transit.h"
 #include "sync/rw_mutex_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
+#include "sync/until.h"
 #include "sync/woken_mark.h"
 
 namespace magpie {
@@ -150,31 +150,34 @@ struct RWMutex::Insides {
     static constexpr bool is_over() { return false; }
   };
 
-  struct Cancellable {
+  // A wait that can end without the mutex.
+  struct LimitedWait {
     RWMutex& mutex;
     Sleeper& sleeper;
   };
 
-  struct UnlessOver {
-    sched::CancelSource& source;
-    bool (*withdraw)(sched::Waiter&, void* cancellable);
+  // `Until` is one of until.h.
+  template <class Until>
+  struct Limited {
+    Until until;
+    bool (*withdraw)(sched::Waiter&, void* limited_wait);
 
     bool wait(sched::Waiter& waiter, WaitReason reason, RWMutex& mutex, Sleeper& self) const {
-      Cancellable both{mutex, self};
-      return source.wait(
-          waiter, sched::kNever, reason,
+      LimitedWait both{mutex, self};
+      return until.wait(
+          waiter, reason,
           [](sched::Waiter&, void* its) {
-            as_lock(static_cast<Cancellable*>(its)->mutex.lock_).unlock();
+            as_lock(static_cast<LimitedWait*>(its)->mutex.lock_).unlock();
             return true;
           },
-          withdraw, &both, [](void* its) { look_again(&static_cast<Cancellable*>(its)->mutex); });
+          withdraw, &both, [](void* its) { look_again(&static_cast<LimitedWait*>(its)->mutex); });
     }
-    bool is_over() const { return source.is_over(); }
+    bool is_over() const { return until.is_over(); }
   };
 
-  // A reader's context is over. False: too late, it has been let in.
-  static bool reader_leaves(sched::Waiter&, void* cancellable) {
-    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+  // A reader's context is over, or its time is up. False: too late, it has been let in.
+  static bool reader_leaves(sched::Waiter&, void* limited_wait) {
+    auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.readers_);
     Presence presence;
     as_lock(mutex.lock_).lock();
@@ -187,9 +190,9 @@ struct RWMutex::Insides {
     return listed;
   }
 
-  // A writer's context is over. False: too late, it has been let in, or woken.
-  static bool writer_leaves(sched::Waiter&, void* cancellable) {
-    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+  // A writer's context is over, or its time is up. False: too late, it has been let in, or woken.
+  static bool writer_leaves(sched::Waiter&, void* limited_wait) {
+    auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.writers_);
     RWCounts& counts = as_counts(mutex.counts_);
     sync::Woken<> readers;
@@ -213,7 +216,7 @@ struct RWMutex::Insides {
     return listed;
   }
 
-  // A woken writer's context is over: it sees to the line. True: it has the mutex after all.
+  // A woken writer's context is over, or its time is up: it sees to the line. True: it has the mutex after all.
   static bool last_turn(RWMutex& mutex) {
     Presence presence;
     as_lock(mutex.lock_).lock();
@@ -290,10 +293,17 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
 
 void RWMutex::lock_slowly() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
 
+bool RWMutex::lock_until(detail::DeadlineNs deadline) noexcept {
+  if (deadline <= base::now_ns()) return false;
+  using Limited = Insides::Limited<sync::UntilTime>;
+  return Insides::lock(*this, Limited{{deadline}, Insides::writer_leaves});
+}
+
 bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
   if (try_lock()) return true;
   if (source == nullptr) return Insides::lock(*this, Insides::ForEver{});
-  return Insides::lock(*this, Insides::UnlessOver{*source, Insides::writer_leaves});
+  using Limited = Insides::Limited<sync::UnlessOver>;
+  return Insides::lock(*this, Limited{{*source}, Insides::writer_leaves});
 }
 
 // It is counted.
@@ -327,10 +337,18 @@ void RWMutex::lock_shared_slowly() noexcept {
   (void)Insides::lock_shared(*this, Insides::ForEver{});
 }
 
+bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
+  if (deadline <= base::now_ns()) return false;
+  if (RWWord::enter_shared(word_)) return true;
+  using Limited = Insides::Limited<sync::UntilTime>;
+  return Insides::lock_shared(*this, Limited{{deadline}, Insides::reader_leaves});
+}
+
 bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
   if (RWWord::enter_shared(word_)) return true;
   if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
-  return Insides::lock_shared(*this, Insides::UnlessOver{*source, Insides::reader_leaves});
+  using Limited = Insides::Limited<sync::UnlessOver>;
+  return Insides::lock_shared(*this, Limited{{*source}, Insides::reader_leaves});
 }
 
 void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {

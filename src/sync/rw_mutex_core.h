@@ -27,7 +27,8 @@
 // Dropped     When run() ends, goroutines on the lists, a woken writer, and those who were let in and have not run yet are
 //             dropped, and tell nobody. What those were given is taken back by the next who finds the mutex taken
 //             (in_transit.h); plain threads that wait are told to do that, and to see to the writers' list.
-// Cancelled   A reader or a writer whose context is over takes itself off its list, under the lock.
+// Given up    A reader or a writer whose context is over, or whose time is up, takes itself off its
+//             list, under the lock.
 //             A reader is not counted any more. A writer leaves its place to the next; a woken one
 //             sees to the line as it would have. If readers were departing for it and no other
 //             writer is there, WRITER is *abandoned*: nobody could tell those who are in from those

@@ -61,9 +61,9 @@ ChanResult try_send(ChanCore* core, void* value);
 ChanResult receive(ChanCore* core, void* slot);
 ChanResult try_receive(ChanCore* core, void* slot);
 
-// The same with a context (with_context.h). Refused: it was over first.
-ChanResult send(ChanCore* core, void* value, sched::CancelSource* source);
-ChanResult receive(ChanCore* core, void* slot, sched::CancelSource* source);
+// The same, but no longer than the limit allows. Refused: it was reached first.
+ChanResult send(ChanCore* core, void* value, const WaitLimit& limit);
+ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit);
 
 // Whether try_send would be refused, without a lock.
 bool refuses_send(const ChanCore* core) noexcept;

@@ -20,6 +20,10 @@ struct NoHandler {
   void operator()() const noexcept {}
 };
 
+// What a Chan<T> can send.
+template <class V, class T>
+concept SendableAs = !std::is_void_v<T> && std::is_constructible_v<T, V&&>;
+
 // The cases of one select that name no channel.
 struct Rest {
   bool has_otherwise = false;
@@ -199,6 +203,27 @@ class TimeoutCase : public ChannelCase {
 
  private:
   std::int64_t ns_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+class DeadlineCase : public ChannelCase {
+ public:
+  DeadlineCase(DeadlineNs deadline, F f) : deadline_(deadline), handler_(std::move(f)) {}
+
+  void enter(SelectCase&, Rest& rest, std::size_t& index) {
+    rest.add_timeout(index++, time_left());
+  }
+  void finish(ChanResult) { handler_(); }
+
+ private:
+  std::int64_t time_left() const {
+    if (deadline_ == kNoDeadline) return kNoDeadline;
+    std::int64_t left = deadline_ - steady_now_ns();
+    return left > 0 ? left : 0;
+  }
+
+  DeadlineNs deadline_;
   [[no_unique_address]] F handler_;
 };
 

@@ -71,10 +71,10 @@ enum class Joined : unsigned char {
   dropped,  // its run() has ended, and its record is gone
   by_us,    // it has ended, and the caller owns the record
   by_outsider,  // the same, and the caller is a plain thread: until it frees the record run() waits for it
-  not_yet  // it goes on: the context was over first
+  not_yet  // it goes on: the limit was reached first
 };
 [[nodiscard]] Joined wait_for_task(TaskRef ref);
-[[nodiscard]] Joined wait_for_task(TaskRef ref, sched::CancelSource* source);
+[[nodiscard]] Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
 void drop_what_is_left(Task* task) noexcept;                // by order to its body
 void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its room
 

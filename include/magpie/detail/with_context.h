@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
+
 namespace magpie {
 
 class Context;
@@ -16,6 +18,12 @@ class CancelSource;  // src/sched/cancel_source.h
 }
 
 namespace detail {
+
+// How long a wait may last: until a time, and while a context lives.
+struct WaitLimit {
+  DeadlineNs deadline = kNoDeadline;
+  sched::CancelSource* source = nullptr;  // null: no context
+};
 
 // What waits with the context look at. Null: it is never over.
 sched::CancelSource* source_of(const Context& context) noexcept;
