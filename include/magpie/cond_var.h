@@ -1,4 +1,4 @@
-// cond_var.h: waits until another says that something has changed.
+// cond_var.h: waits until another goroutine says that something has changed.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -18,11 +18,15 @@
 
 namespace magpie {
 
-// As std::condition_variable_any: works with anything that has lock() and unlock(), such as
-// std::unique_lock<Mutex>, Mutex, RWMutex, or std::shared_lock<RWMutex>. There are no wake-ups without a cause.
-// Whoever waits counts from before its lock is released, and they are notified in the order they came. One that is
-// notified when its time is up has either been notified, or not and leaves it to the next.
-// May be destroyed as soon as all who wait have been notified; they need not have returned.
+// A condition variable for locks of any kind, as std::condition_variable_any:
+// std::unique_lock<Mutex>, Mutex, RWMutex, std::shared_lock<RWMutex>, or anything else with lock()
+// and unlock().
+//
+// A wait counts from before its lock is released. Waiters are notified in the order in which they
+// came, and there are no spurious wake-ups. If a notification and a timeout race, one of them wins:
+// the waiter returns no_timeout, or the notification goes to the next waiter.
+//
+// May be destroyed as soon as all waiters have been notified; their calls need not have returned.
 class CondVar {
  public:
   constexpr CondVar() = default;
@@ -30,25 +34,26 @@ class CondVar {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Wakes the one that has waited longest, or all who wait. Never blocks. The caller need not hold the lock.
+  // notify_one() wakes the waiter that has waited longest, notify_all() wakes all. Never block. The
+  // caller need not hold the lock.
   void notify_one() noexcept;
   void notify_all() noexcept;
 
-  // Unlocks the lock, blocks until notified, locks it again. Throws what unlock() throws; if lock() throws the program
-  // is terminated.
+  // Unlocks the lock, blocks until notified, and locks it again. Throws what unlock() throws. If
+  // lock() throws, the program is terminated.
   template <class Lock>
   void wait(Lock& lock) {
     (void)wait_until_ns(lock, detail::kNoDeadline);
   }
 
-  // The same until `predicate()`, asked under the lock, is true.
+  // Waits until `predicate()` is true. The predicate is called with the lock held.
   template <class Lock, class Predicate>
   void wait(Lock& lock, Predicate predicate) {
     while (!predicate()) wait(lock);
   }
 
-  // As wait(), but not longer than so. When a clock that can be set was set back meanwhile, wait_until() may return
-  // no_timeout without a notification.
+  // As wait(), until time is up. Returns whether it was. If a clock that can be set was set back
+  // meanwhile, wait_until() may return no_timeout without a notification.
   template <class Lock, class Clock, class Duration>
   std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
     std::cv_status status = wait_until_ns(lock, detail::deadline_at(time));
@@ -63,7 +68,7 @@ class CondVar {
     return wait_until_ns(lock, detail::deadline_after(duration));
   }
 
-  // The same until `predicate()` is true. Returns what it says in the end.
+  // Waits until `predicate()` is true or time is up. Returns what the predicate says then.
   template <class Lock, class Clock, class Duration, class Predicate>
   bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Predicate predicate) {
     while (!predicate()) {
@@ -76,7 +81,7 @@ class CondVar {
     return wait_for_predicate(lock, detail::deadline_after(duration), predicate);
   }
 
-  // Until `predicate()` is true or a stop is requested. Returns what the predicate says in the end.
+  // Waits until `predicate()` is true or a stop is requested. Returns what the predicate says then.
   template <class Lock, class Predicate>
   bool wait(Lock& lock, std::stop_token stop, Predicate predicate) {
     return wait_unless_stopped(stop, predicate, [this, &lock, &stop] {
@@ -85,7 +90,7 @@ class CondVar {
     });
   }
 
-  // The same, but not longer than so.
+  // The same, until time is up.
   template <class Lock, class Clock, class Duration, class Predicate>
   bool wait_until(Lock& lock, std::stop_token stop, std::chrono::time_point<Clock, Duration> time,
                   Predicate predicate) {
@@ -103,9 +108,9 @@ class CondVar {
     });
   }
 
-  // As wait(), but no longer than until the context is over (context.h): then it throws, or returns
-  // false. Also then it holds the lock again, for which it may have to wait. Without a
-  // notification: none is lost, the next in line has it.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. In both cases it has locked the lock again, for which it may have to
+  // wait. A wait that ends this way has used up no notification: the next waiter gets it.
   template <class Lock>
   void wait(Lock& lock, const Context& context) {
     std::error_code error;
@@ -118,8 +123,8 @@ class CondVar {
     });
   }
 
-  // The same until `predicate()`, asked under the lock, is true; asked once more when the context
-  // is over meanwhile.
+  // Waits until `predicate()` is true or the context is over. The predicate is called with the lock
+  // held, and once more after the context has ended.
   template <class Lock, class Predicate>
   void wait(Lock& lock, const Context& context, Predicate predicate) {
     std::error_code error;
@@ -136,7 +141,7 @@ class CondVar {
   }
 
  private:
-  // The caller's lock, whatever it is.
+  // The caller's lock without its type.
   struct UserLock {
     void* lock;
     void (*do_lock)(void*);
@@ -164,7 +169,7 @@ class CondVar {
     return true;
   }
 
-  // `wait_once()` says false when time is up.
+  // `wait_once()` returns false when time is up.
   template <class Predicate, class Wait>
   bool wait_unless_stopped(std::stop_token& stop, Predicate& predicate, Wait wait_once) {
     std::stop_callback notify(stop, [this] { notify_all_for_stop(); });
@@ -183,7 +188,7 @@ class CondVar {
   bool unlock_and_wait(UserLock user, Until until, const std::stop_token* stop);
   void notify_all_for_stop() noexcept;
 
-  // What happens in it: src/sync/cond_var.cc.
+  // Protocol [signal]: src/sync/signal_word.h.
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::WaitStorage waiters_;
 };

@@ -26,27 +26,27 @@ template <class F, class... Args>
 auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
 }  // namespace detail
 
-// Starts a goroutine that calls f(args...), both copied or moved into it. Does not wait for it, but lets others run
-// when the caller has started goroutines for longer than its time slice. May be called from any thread while the
-// runtime runs. A small f is stored in the goroutine itself: no allocation.
-// An exception that leaves f is reported with the goroutine's number and name and ends the program, unless
-// on_uncaught() says otherwise. Throws std::logic_error when no runtime runs, std::bad_alloc without memory.
+// Starts a goroutine that calls f(args...). Both are copied or moved into the goroutine; a small f
+// needs no allocation. Does not wait for the goroutine, but yields to others when the caller has
+// started goroutines for longer than its time slice. Any thread may call it while a runtime runs.
+// An exception that leaves f ends the program with the goroutine's number and name, unless
+// on_uncaught() says otherwise. Throws std::logic_error if no runtime runs, std::bad_alloc.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(F&& f, Args&&... args) {
   detail::start_detached(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// The same with a name for dumps and messages, or a stack of its own size.
-// Throws std::invalid_argument too, for a stack size that is not whole pages or below 32 KiB.
+// As go(f), with a name for dumps and messages, or a stack size. Throws std::invalid_argument too,
+// for a stack size that is not whole pages or is below 32 KiB.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(const GoOptions& options, F&& f, Args&&... args) {
   detail::start_detached(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// Owns a running goroutine and its result. The destructor joins, like std::jthread's, and swallows the
-// goroutine's exception. Movable; used by one thread at a time.
+// Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
+// goroutine's exception. Movable. One thread may use it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:
@@ -68,20 +68,20 @@ class [[nodiscard]] JoinHandle {
 
   bool joinable() const { return ref_.task != nullptr; }
 
-  // Waits for the goroutine to end; returns its result or rethrows its exception. Blocks the goroutine, or
-  // the thread if called on a plain one. A goroutine that has not started yet may be run in place, on the
-  // joiner's stack: it has at least three quarters of Options::stack_size then, less the guard. One with a
-  // GoOptions::stack_size always has a stack of its own. Throws std::logic_error when there is nothing to join, or its
-  // run() has ended.
+  // Blocks until the goroutine has ended; returns its result or rethrows its exception. If the
+  // goroutine has not started yet, the joiner may run it in place, on its own stack: then it has at
+  // least three quarters of Options::stack_size, less the guard. A goroutine with a
+  // GoOptions::stack_size always has a stack of its own. Throws std::logic_error if the handle is
+  // empty or the goroutine's run() has ended.
   R join() {
     check_not_empty();
     detail::TaskRef ref = std::exchange(ref_, {});
     return take(ref, detail::wait_for_task(ref));
   }
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // nothing (void: false), the goroutine goes on, and the handle still owns it. Never runs the
-  // goroutine in place.
+  // As join(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns nullopt (void: false). The goroutine goes on then, and the handle still
+  // owns it. Never runs the goroutine in place.
   R join(const Context& context) {
     std::error_code error;
     detail::Joined joined = wait(context, error);
@@ -101,8 +101,9 @@ class [[nodiscard]] JoinHandle {
     return true;
   }
 
-  // As join(), but waits no longer than until time is up; try_join() does not wait. Nullopt (void: false; a reference:
+  // As join(), until time is up; try_join() does not wait. Nullopt (void: false; a reference:
   // null): the goroutine goes on, and the handle still owns it. Never runs the goroutine in place.
+  // Any clock will do.
   Attempt try_join() { return attempt(wait_until_ns(0)); }
   template <class Rep, class Period>
   Attempt try_join_for(std::chrono::duration<Rep, Period> duration) {
@@ -118,7 +119,8 @@ class [[nodiscard]] JoinHandle {
     return attempt(joined);
   }
 
-  // Lets the goroutine go on alone; its result or exception is dropped.
+  // Lets the goroutine go on alone and drops its result or exception. Never blocks. Throws
+  // std::logic_error if the handle is empty.
   void detach() {
     if (ref_.task == nullptr) throw std::logic_error("magpie: detach() on an empty JoinHandle");
     detail::detach_task(std::exchange(ref_, {}));
@@ -196,7 +198,7 @@ auto detail::spawn_with(const GoOptions* options, F&& f, Args&&... args) {
       start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
 }
 
-// Starts a goroutine whose result, or exception, join() returns. Otherwise as go().
+// Starts a goroutine whose result or exception join() returns. Else as go().
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(F&& f, Args&&... args) {
@@ -209,8 +211,9 @@ auto spawn(const GoOptions& options, F&& f, Args&&... args) {
   return detail::spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// Handles goroutines' uncaught exceptions from now on instead of ending the program where they are thrown: called on the failing
-// goroutine, unwound, inside its catch block; the goroutine ends when it returns. An empty function restores the default.
+// Sets what happens to exceptions that leave goroutines from now on, instead of ending the program
+// where they are thrown. The failing goroutine calls the handler after unwinding, inside a catch
+// block, and ends when the handler returns. An empty function restores the default.
 void on_uncaught(std::function<void(std::exception_ptr)> handler);
 
 }  // namespace magpie

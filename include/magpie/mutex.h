@@ -1,4 +1,4 @@
-// mutex.h: a lock for goroutines: who waits for it lets other goroutines run.
+// mutex.h: a lock for goroutines. A goroutine that waits for it lets other goroutines run.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -16,11 +16,11 @@ namespace magpie {
 
 namespace detail {
 
-// What happens in it: src/sync/mutex.cc.
+// Protocol [mutex]: src/sync/mutex_core.h.
 struct MutexState {
   std::atomic<std::uint32_t> word{0};   // atomic [mutex]
   std::atomic<std::uint32_t> lock{0};   // atomic [lock]
-  std::atomic<std::uint64_t> woken{0};  // atomic, written under lock: who is being handed it
+  std::atomic<std::uint64_t> woken{0};  // atomic, written under lock: see woken_mark.h
   WaitStorage waiters;
 };
 
@@ -47,33 +47,37 @@ inline void unlock(MutexState& mutex) noexcept {
 
 }  // namespace detail
 
-// One at a time. Models TimedLockable, so std::lock_guard, std::unique_lock and std::scoped_lock work. Not recursive.
-// As fast as can be while nobody has waited for a millisecond: whoever comes first gets it. Then those who wait are
-// served in the order they came, until none of them has waited that long.
-// May be destroyed as soon as nobody holds it or waits for it, also by one who has just got it from another whose
-// unlock() has not returned yet.
+// Mutual exclusion. At most one goroutine or thread holds the mutex at a time. Not recursive.
+// Models TimedLockable, so std::lock_guard, std::unique_lock and std::scoped_lock work.
+//
+// While no waiter has waited for a millisecond, a newcomer may take a free mutex ahead of the
+// waiters. Once a waiter has waited that long, unlock() hands the mutex to the waiters in the order
+// in which they came, until the next waiter has waited for less.
+//
+// A caller that holds the mutex may destroy it after its own unlock() if nobody else waits, even if
+// the unlock() that handed it the mutex has not returned yet.
 class Mutex {
  public:
   constexpr Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // Blocks until the caller holds it.
+  // Blocks until the caller holds the mutex.
   void lock() noexcept {
     if (!detail::try_lock(state_)) [[unlikely]]
       detail::lock_slowly(state_, detail::LockedBy::mutex);
   }
 
-  // False: somebody holds it. Never blocks.
+  // Takes the mutex if it is free. False: it is held. Never blocks.
   [[nodiscard]] bool try_lock() noexcept {
     if (detail::try_lock(state_)) [[likely]]
       return true;
-    // Most often there is nobody to whom it was handed, and who may have been dropped since.
+    // Mostly no goroutine has been handed the mutex. One that was may have been dropped since.
     return state_.woken.load(std::memory_order_relaxed) != 0 &&
            detail::take_back_from_dropped(state_);
   }
 
-  // Blocks until the caller holds it, but not longer than so. False: time was up.
+  // Blocks until the caller holds the mutex or time is up. False: time was up. Any clock will do.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock() || detail::lock_until(state_, detail::deadline_after(duration));
@@ -85,9 +89,9 @@ class Mutex {
            });
   }
 
-  // Blocks until the caller holds it, or the context is over (context.h): then it throws, or
-  // returns false. Afterwards std::lock_guard and std::unique_lock take it over with
-  // std::adopt_lock.
+  // Blocks until the caller holds the mutex or the context is over (context.h). If the context is
+  // over, throws std::system_error; with `error`, returns false. std::lock_guard and
+  // std::unique_lock take a locked mutex over with std::adopt_lock.
   void lock(const Context& context) {
     std::error_code error;
     if (!lock(context, error)) detail::throw_over(error, "Mutex::lock");
@@ -98,8 +102,9 @@ class Mutex {
     });
   }
 
-  // Any goroutine or thread may unlock what another has locked. Does not block, but may let the one that it wakes run
-  // first, if that one has waited for a millisecond. Ends the program with a message if nobody holds it.
+  // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
+  // blocks, but yields to a waiter that it hands the mutex to. Ends the program with a message if
+  // nobody holds the mutex.
   void unlock() noexcept { detail::unlock(state_); }
 
  private:

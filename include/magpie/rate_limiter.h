@@ -1,4 +1,4 @@
-// rate_limiter.h: so many per second, with bursts: a token bucket.
+// rate_limiter.h: limits how often something happens, with bursts: a token bucket.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -13,9 +13,10 @@
 
 namespace magpie {
 
-// A bucket that holds at most `burst` tokens and gets `rate` new ones per second; it is full at first. Whoever takes
-// from it in advance waits for it, in the order of coming; what one of them gives up is there for those who come
-// later, and those who wait keep their turns. May be used by many at once, from any thread.
+// A bucket that holds at most `burst` tokens and gets `rate` new ones per second. It is full at
+// first. A caller that waits has its tokens reserved, in the order in which the callers came.
+// Tokens that a caller gives up go to later callers; the turns of other waiting callers do not
+// change. Any number of goroutines and threads may use a limiter at once.
 class RateLimiter {
  public:
   // Throws std::invalid_argument unless rate is positive and finite and burst is at least 1.
@@ -23,17 +24,19 @@ class RateLimiter {
   RateLimiter(const RateLimiter&) = delete;
   RateLimiter& operator=(const RateLimiter&) = delete;
 
-  // Takes so many tokens if they are there. Never blocks for long. False: too many now; nothing was taken.
+  // Takes the tokens if they are there. False: they are not, and it took nothing. Never blocks for
+  // long.
   bool allow(std::int64_t tokens = 1);
 
-  // Blocks until it has so many tokens. False: the context was cancelled first, or its deadline comes before that; nothing
-  // was taken. Throws std::invalid_argument for more tokens than the bucket holds, std::bad_alloc.
+  // Blocks until it has the tokens. False: the context was cancelled first, or the tokens come
+  // after its deadline; it took nothing. Throws std::invalid_argument for more tokens than the
+  // bucket holds, std::bad_alloc.
   bool wait(const Context& context, std::int64_t tokens = 1);
 
-  // The same without an end.
+  // As above, without a limit.
   void wait(std::int64_t tokens = 1) { (void)wait(Context::background(), tokens); }
 
-  // The same, but returns false at once if the tokens come after that time.
+  // As above. False, at once: the tokens come after that time; it took nothing. Any clock will do.
   template <class Rep, class Period>
   bool wait_for(std::chrono::duration<Rep, Period> duration, std::int64_t tokens = 1) {
     return wait_within(Context::background(), detail::deadline_after(duration), tokens);
@@ -61,7 +64,7 @@ class RateLimiter {
   Mutex mutex_;
   // guarded by mutex_
   std::int64_t full_at_ns_;  // when the bucket would be full again: the end of the last stretch
-  std::vector<Stretch> given_up_;  // before that, in order, apart from each other
+  std::vector<Stretch> given_up_;  // before full_at_ns_, in order, not adjacent
 };
 
 }  // namespace magpie

@@ -12,7 +12,7 @@ namespace magpie {
 // One P: the right to run goroutines, with its queue. Counters only grow.
 struct ProcStats {
   int id = 0;
-  bool idle = false;             // nobody holds it: there was nothing to do
+  bool idle = false;             // no thread holds it
   std::size_t queue_length = 0;  // goroutines in its ring and its inbox, runnext not counted
   bool has_runnext = false;
   std::uint64_t ticks = 0;               // goroutines run in a time slice of their own
@@ -21,7 +21,7 @@ struct ProcStats {
   std::uint64_t goroutines_ended = 0;
   std::uint64_t steals_tried = 0;  // looks at another P's queue
   std::uint64_t steals_succeeded = 0;
-  std::uint64_t goroutines_stolen = 0;  // moved here by those
+  std::uint64_t goroutines_stolen = 0;  // moved here by successful steals
   std::uint64_t runnext_stolen = 0;     // how many of them came from a runnext slot
   std::uint64_t overflows = 0;          // full ring, half spilled to the global queue
   std::uint64_t goroutines_spilled = 0;
@@ -33,9 +33,9 @@ struct ProcStats {
   std::uint64_t claims = 0;          // goroutines run in place by join()
   std::uint64_t timers_fired = 0;    // by its thread, also those of other Ps
   std::uint64_t polls = 0;           // times its thread asked the network for events
-  std::uint64_t polled = 0;          // goroutines that were made ready by those
+  std::uint64_t polled = 0;          // goroutines that polls made ready
   std::uint64_t handoffs = 0;  // times it was taken from a goroutine that blocked, or ran too long
-  std::uint64_t preemptions = 0;  // those that ran too long
+  std::uint64_t preemptions = 0;  // hand-offs because the goroutine ran too long
   std::int64_t busy_ns = 0;       // time held by a thread that was not idle
 };
 
@@ -49,7 +49,8 @@ struct Stats {
   int spinning_threads = 0;
   int goroutines_away = 0;    // run, or block, without a P
   int preempted_threads = 0;  // sleep in the middle of a goroutine that waits for its turn
-  // Times that a thread waited inside the runtime for a lock of somebody who was stopped, so that stopped ones ran on.
+  // How often stopped goroutines had to run on because a thread inside the runtime waited for a
+  // lock that one of them held.
   std::uint64_t valve_openings = 0;
   std::size_t timers = 0;  // armed
   std::size_t goroutines = 0;
@@ -59,8 +60,8 @@ struct Stats {
   std::size_t waiting = 0;
 };
 
-// A snapshot; each number is right, but not all of the same instant. Never blocks for long; costs a look at
-// every goroutine. Empty when no runtime runs.
+// A snapshot. Each number is right, but not all belong to the same instant. Never blocks for long;
+// looks at every goroutine. Empty when no runtime runs.
 Stats stats();
 
 }  // namespace magpie

@@ -1,4 +1,4 @@
-// task_group.h: structured concurrency: goroutines that are waited for together, and cancelled together.
+// task_group.h: structured concurrency: goroutines that are waited for, and cancelled, together.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -28,27 +28,29 @@ concept GroupTask =
     std::is_invocable_v<std::decay_t<F>> || std::is_invocable_v<std::decay_t<F>, Context>;
 }  // namespace detail
 
-// Starts goroutines and waits for all of them. The first exception of one cancels the others, through context(), and is
-// thrown by wait(). Whoever made the group waits; go() may be called by its goroutines too.
+// Starts goroutines and waits for all of them. The first exception of one cancels the others
+// through context(), and wait() throws it. The owner of the group calls wait(); goroutines of the
+// group may call go() too.
 class TaskGroup {
  public:
-  // Its context is cancelled with the given one. Throws std::bad_alloc.
+  // The context of the group is cancelled with `parent`. Throws std::bad_alloc.
   explicit TaskGroup(const Context& parent = Context::background());
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Cancels its context and waits for its goroutines; an exception that wait() has not thrown is lost. If it outlives
-  // run() there are none to wait for: they were dropped.
+  // Cancels the context and blocks until the goroutines have ended; an exception that wait() has
+  // not thrown is lost. After the end of run() there are none to wait for: run() has dropped them.
   ~TaskGroup();
 
-  // Starts f(), or f(context), in a goroutine. Blocks while as many run as set_limit() allows. Throws as magpie::go.
+  // Starts f(), or f(context), in a goroutine. Blocks while as many run as set_limit() allows.
+  // Throws as magpie::go.
   template <detail::GroupTask F>
   void go(F&& f) {
     take_slot();
     start(std::forward<F>(f));
   }
 
-  // The same without waiting. False: as many run as are allowed; f is not called.
+  // As go(), without waiting. False: as many run as set_limit() allows, and f is not called.
   template <detail::GroupTask F>
   bool try_go(F&& f) {
     if (!try_take_slot()) return false;
@@ -56,7 +58,7 @@ class TaskGroup {
     return true;
   }
 
-  // As try_go(), but waits until fewer goroutines run, or time is up.
+  // As go(), until time is up. False: time was up, and f is not called. Any clock will do.
   template <class Rep, class Period, detail::GroupTask F>
   bool try_go_for(std::chrono::duration<Rep, Period> duration, F&& f) {
     if (!take_slot_until(detail::deadline_after(duration))) return false;
@@ -71,9 +73,8 @@ class TaskGroup {
     return taken;
   }
 
-  // As go(), but waits for its turn no longer than until the context is over (context.h): then it
-  // throws, or returns false, and f is not called. The context is only that of the waiting; f gets
-  // the group's.
+  // As go(), until the context is over (context.h): then it throws std::system_error; with `error`,
+  // it returns false; f is not called. That context limits only the waiting; f gets the group's.
   template <detail::GroupTask F>
   void go(const Context& context, F&& f) {
     std::error_code error;
@@ -87,17 +88,18 @@ class TaskGroup {
     return true;
   }
 
-  // Blocks until all goroutines of the group have ended and what their functions captured is destroyed; cancels its
-  // context; throws the first exception of any of them. The group may then be used again, with a new context.
-  // Throws std::logic_error if some were dropped because their run() ended.
+  // Blocks until all goroutines of the group have ended and their captures are destroyed. Then
+  // cancels the context and throws the first exception of any of them. The group may be used again,
+  // with a new context. Throws std::logic_error if run() has dropped some of the goroutines.
   void wait();
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // false. The goroutines go on, nothing is cancelled, and the group has yet to be waited for.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. The goroutines go on, nothing is cancelled, and the group has yet to
+  // be waited for.
   void wait(const Context& context);
   bool wait(const Context& context, std::error_code& error);
 
-  // The same, but no longer than until time is up: then it returns false, and the group has yet to be waited for.
+  // As wait(), until time is up. False: the group has yet to be waited for.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
     return wait_within({.deadline = detail::deadline_after(duration)});
@@ -108,10 +110,12 @@ class TaskGroup {
         time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
   }
 
-  // At most n at a time, from now on; below 1: any number. Throws std::logic_error while goroutines of the group run.
+  // Limits the goroutines that run at a time to n from now on; n < 1 means no limit. Throws
+  // std::logic_error while goroutines of the group run.
   void set_limit(std::int64_t n);
 
-  // Cancelled when one of them throws, or by wait(), or with the parent. For its goroutines, and to cancel them.
+  // Is cancelled when one goroutine throws, by wait(), or with the parent. For the group's
+  // goroutines, and to cancel them.
   Context context() const;
 
  private:

@@ -1,4 +1,4 @@
-// time.h: goroutines and time. Durations of any kind, time points of the steady clock.
+// time.h: goroutines and time. Takes durations of any kind and time points of any clock.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -24,19 +24,20 @@ class Timer;
 
 namespace detail {
 void sleep_until(DeadlineNs deadline);
-// False: the context was over first.
+// False: the context ended first.
 bool sleep_with(DeadlineNs deadline, const Context& context, std::error_code& error);
 }  // namespace detail
 
-// Blocks the goroutine, or a plain thread, for at least so long. Zero or less: returns at once. A duration that is
-// too long to count never ends. Does not throw.
+// Blocks the calling goroutine or thread for at least that long. Zero or less: returns at once. A
+// duration that is too long to count never ends. Does not throw.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) {
   if (duration <= duration.zero()) return;
   detail::sleep_until(detail::deadline_after(duration));
 }
 
-// Blocks the goroutine, or a plain thread, until then. Returns at once if that is past. Does not throw.
+// Blocks the calling goroutine or thread until the time has come. A past time: returns at once.
+// Does not throw.
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) {
   detail::wait_until(time, [](detail::DeadlineNs deadline) {
@@ -45,8 +46,8 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) {
   });
 }
 
-// The same, but no longer than until the context is over (context.h): then they throw, or return
-// false.
+// As above, until the context is over (context.h): then they throw std::system_error; with `error`,
+// they return false.
 template <class Rep, class Period>
 bool sleep_for(std::chrono::duration<Rep, Period> duration, const Context& context,
                std::error_code& error) {
@@ -73,7 +74,7 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time, const Context& c
 
 namespace detail {
 
-// What a timer calls, in a goroutine of its own. Shared, as it may be called again.
+// A function that a timer calls in a new goroutine. Shared, since the timer may call it again.
 struct TimerCall {
   std::shared_ptr<void> object = nullptr;
   void (*call)(void*) = nullptr;
@@ -81,7 +82,7 @@ struct TimerCall {
 
 struct TimerState;  // src/time/timer_state.h
 
-// Shares a timer.
+// A handle that shares a timer.
 class TimerHandle {
  public:
   // Throws std::logic_error when no runtime runs, std::bad_alloc.
@@ -113,24 +114,26 @@ std::int64_t checked_period(std::chrono::duration<Rep, Period> period) {
 
 }  // namespace detail
 
-// Sends the time on its channel once, after a while, or calls a function (after_func). A shared handle: copies name
-// the same timer. A timer whose last handle is gone still does what it was made for.
+// Sends the time on its channel once, after a while, or calls a function (after_func). A handle:
+// copies name the same timer. A timer goes on to fire after its last handle is gone.
 class Timer {
  public:
-  // Starts. Zero or less: at once. Throws std::logic_error when no runtime runs, std::bad_alloc.
+  // Starts the timer. Zero or less: it fires at once. Throws std::logic_error if no runtime runs,
+  // std::bad_alloc.
   template <class Rep, class Period>
   explicit Timer(std::chrono::duration<Rep, Period> duration)
       : handle_(detail::deadline_after(duration), 0, {}) {}
 
-  // Receives the time at which the timer fired. It has room for one value, so firing never waits. For a timer of
-  // after_func: the nil channel. Throws std::bad_alloc.
+  // Receives the time at which the timer fired. It has room for one value, so firing never blocks.
+  // For a timer of after_func it is the nil channel. Throws std::bad_alloc.
   Chan<TimePoint> channel() const { return handle_.channel(); }
 
-  // The timer does not fire. True: it had neither fired nor been stopped, or nobody had received its value; false: too
-  // late. After it no value is received from the channel. It does not wait for a function that runs already. Never blocks.
+  // Keeps the timer from firing. True: it had neither fired nor been stopped, or nobody had
+  // received its value. False: too late. After that no value is received from the channel. Does not
+  // wait for a function that already runs. Never blocks.
   bool stop() const { return handle_.stop(); }
 
-  // As stop(), and starts again. Throws std::logic_error when no runtime runs.
+  // As stop(), and starts the timer again. Throws std::logic_error if no runtime runs.
   template <class Rep, class Period>
   bool reset(std::chrono::duration<Rep, Period> duration) const {
     return handle_.reset(detail::deadline_after(duration), 0);
@@ -147,14 +150,15 @@ inline Timer detail::make_call_timer(DeadlineNs first, TimerCall call) {
   return Timer(TimerHandle(first, 0, std::move(call)));
 }
 
-// A channel that receives the time once, after so long. Throws std::logic_error when no runtime runs, std::bad_alloc.
+// A channel that receives the time once, after the duration. Throws std::logic_error if no runtime
+// runs, std::bad_alloc.
 template <class Rep, class Period>
 Chan<TimePoint> after(std::chrono::duration<Rep, Period> duration) {
   return Timer(duration).channel();
 }
 
-// Calls f in a goroutine of its own after so long, and again after each reset() of the timer it returns; these calls may
-// overlap. Throws std::logic_error when no runtime runs, std::bad_alloc.
+// Calls f in a new goroutine after the duration, and again after each reset() of the timer that it
+// returns; these calls may overlap. Throws std::logic_error if no runtime runs, std::bad_alloc.
 template <class Rep, class Period, detail::Callable F>
 Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
   using Call = std::decay_t<F>;
@@ -163,22 +167,24 @@ Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
                                   [](void* object) { (*static_cast<Call*>(object))(); }});
 }
 
-// Sends the time on its channel at regular intervals. Ticks that nobody received in time are left out: at most one
-// waits. A shared handle; the ticker stops when the last one is gone.
+// Sends the time on its channel at regular intervals. A tick that comes before the last one was
+// received is left out: at most one waits in the channel. A handle: copies name the same ticker,
+// and it stops when the last one is gone.
 class Ticker {
  public:
-  // Throws std::invalid_argument unless the period is positive, std::logic_error when no runtime runs, std::bad_alloc.
+  // Starts the ticker. Throws std::invalid_argument unless the period is positive, std::logic_error
+  // if no runtime runs, std::bad_alloc.
   template <class Rep, class Period>
   explicit Ticker(std::chrono::duration<Rep, Period> period)
       : handle_(detail::deadline_after(period), detail::checked_period(period), {}) {}
 
-  // Receives the time of each tick. Not closed by stop(). Throws std::bad_alloc.
+  // Receives the time of each tick. stop() does not close it. Throws std::bad_alloc.
   Chan<TimePoint> channel() const { return handle_.channel(); }
 
-  // No more ticks; none is received after it. Never blocks.
+  // Ends the ticks; none is received after it. Never blocks.
   void stop() const { handle_.stop(); }
 
-  // Starts anew with this period; no earlier tick is received after it. Throws as the constructor.
+  // Starts again with this period; no earlier tick is received after it. Throws as the constructor.
   template <class Rep, class Period>
   void reset(std::chrono::duration<Rep, Period> period) const {
     handle_.reset(detail::deadline_after(period), detail::checked_period(period));

@@ -1,4 +1,4 @@
-// worker_pool.h: a fixed number of goroutines that work off a bounded queue.
+// worker_pool.h: a fixed number of goroutines that work through a bounded queue.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -19,18 +19,19 @@
 
 namespace magpie {
 
-// Runs what is submitted on `workers` goroutines. An exception from a job does not harm the others: the first one is thrown
-// by wait(). May be used by many at once.
+// Runs submitted jobs on `workers` goroutines. An exception from a job does not harm other jobs:
+// wait() throws the first one. Any number of goroutines and threads may use a pool at once.
 class WorkerPool {
  public:
-  // The queue holds so many jobs that no worker has taken yet. Throws std::invalid_argument for less than one worker,
-  // std::logic_error when no runtime runs, std::bad_alloc.
+  // `queue` is the number of jobs that may wait for a worker. Throws std::invalid_argument for less
+  // than one worker, std::logic_error if no runtime runs, std::bad_alloc.
   explicit WorkerPool(int workers, std::size_t queue = 0);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Closes, and waits until everything that was submitted has been done; an exception from a job is then lost. If it
-  // outlives run() its workers are gone, and what they have not done is destroyed.
+  // Closes the pool and blocks until all submitted jobs are done; an exception from a job is lost.
+  // After the end of run() the workers are gone, and the jobs that they have not done are
+  // destroyed.
   ~WorkerPool();
 
   // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
@@ -39,13 +40,14 @@ class WorkerPool {
     jobs_.send(make_job(std::forward<F>(job)));
   }
 
-  // The same without waiting. False: the queue is full and no worker is idle.
+  // As submit(), without waiting. False: the queue is full and no worker is idle; the job is not
+  // done.
   template <detail::Callable F>
   bool try_submit(F&& job) {
     return jobs_.try_send(make_job(std::forward<F>(job)));
   }
 
-  // The same, and waits no longer than so. False: time was up.
+  // As submit(), until time is up. False: time was up; the job is not done. Any clock will do.
   template <class Rep, class Period, detail::Callable F>
   bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
     return jobs_.try_send_for(duration, make_job(std::forward<F>(job)));
@@ -55,8 +57,8 @@ class WorkerPool {
     return jobs_.try_send_until(time, make_job(std::forward<F>(job)));
   }
 
-  // As submit(), but no longer than until the context is over (context.h): then it throws, or
-  // returns false, and the job is not done.
+  // As submit(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false; the job is not done.
   template <detail::Callable F>
   void submit(const Context& context, F&& job) {
     std::error_code error;
@@ -69,19 +71,20 @@ class WorkerPool {
     return !error && jobs_.send(context, make_job(std::forward<F>(job)), error);
   }
 
-  // Takes no more jobs; those that were submitted are done. Never blocks. Again: does nothing.
+  // Takes no more jobs; submitted ones are done. Never blocks. Does nothing the second time.
   void close();
 
-  // Blocks until everything that was submitted has been done and the pool is closed: closes it if nobody has.
-  // Throws the first exception of a job, once; std::logic_error if the workers were dropped because their run() ended.
+  // Closes the pool and blocks until all submitted jobs are done. Throws the first exception of a
+  // job, once; std::logic_error if run() has dropped the workers.
   void wait();
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // false. The pool is closed, goes on with its jobs, and may be waited for again.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. The pool is closed, goes on with its jobs, and may be waited for
+  // again.
   void wait(const Context& context);
   bool wait(const Context& context, std::error_code& error);
 
-  // The same, but no longer than until time is up: then it returns false.
+  // As wait(), until time is up. False: the pool goes on with its jobs and may be waited for again.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
     return wait_within({.deadline = detail::deadline_after(duration)});
@@ -92,7 +95,7 @@ class WorkerPool {
         time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
   }
 
-  // Jobs that no worker has taken yet. A moment's truth.
+  // How many jobs wait for a worker. A snapshot.
   std::size_t queued() const { return jobs_.size(); }
 
  private:

@@ -166,8 +166,8 @@ class SendCase<void, F> : public ChannelCase {
   [[no_unique_address]] F handler_;
 };
 
-// Keeps the channel: done() made its handle for this case alone. And the context: if nobody else
-// looks at its deadline the case does, as a time-out that cancels it.
+// Keeps the channel, since done() made its handle for this case alone. Keeps the context too: if
+// nobody else watches its deadline, the case does, as a timeout that cancels it.
 template <class F>
 class DoneCase : public ChannelCase {
  public:

@@ -47,7 +47,7 @@ class SharedFunction<R(Args...)> {
 
  private:
   std::shared_ptr<void> callable_;  // null: empty
-  R (*call_)
+  R(*call_)
   (void* callable, Args... args) = [](void*, Args...) -> R { throw std::bad_function_call(); };
 };
 

@@ -1,4 +1,4 @@
-// address.h: where a socket is: an IP address and a port, or a path of the file system.
+// address.h: where a socket is: an IP address and a port, or a path in the file system.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -22,17 +22,20 @@ class Context;  // magpie/context.h
 
 namespace magpie::net {
 
+// The address of a socket.
 class Address {
  public:
-  // Of no family; to_string() is empty.
+  // An address of no family. Its to_string() is empty.
   Address() = default;
 
-  // "127.0.0.1:80" or "[::1]:80": numbers only, see resolve() for names. Throws std::invalid_argument.
+  // Parses "127.0.0.1:80" or "[::1]:80": numbers only, see resolve() for names. Throws
+  // std::invalid_argument.
   static Address parse(std::string_view text);
-  // A Unix socket. A path that begins with '@' is a name in the abstract space. Throws std::invalid_argument if it is
-  // empty or too long.
+  // The address of a Unix socket. A path that begins with '@' is a name in the abstract space.
+  // Throws std::invalid_argument if the path is empty or too long.
   static Address unix_path(std::string_view path);
-  // What the system says. Throws std::invalid_argument for families other than IPv4, IPv6 and Unix.
+  // Takes an address from the system. Throws std::invalid_argument for families other than IPv4,
+  // IPv6 and Unix.
   static Address from(const sockaddr* address, socklen_t size);
 
   std::string to_string() const;  // as parse() takes it; a Unix socket's path
@@ -65,10 +68,12 @@ std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs dead
 
 namespace magpie::net {
 
-// The addresses of a name, in the system's order of preference, with port 0. Blocks, without holding a processor.
-// Throws std::system_error if there are none, with what the resolver says, of the category resolver_errors().
-// Also within a time (errc::timed_out), or while a context lives (what its err() says): then the caller does not wait any longer,
-// whatever the system's resolver does. With an error_code: does not throw, and returns none after an error.
+// The addresses of a name, in the system's order of preference, with port 0. Blocks, without
+// holding a processor, until the resolver has answered, time is up (errc::timed_out), or the
+// context is over (its err()); the last two end the call at once, whatever the system's resolver
+// does. Throws std::system_error with the resolver's error, of category resolver_errors(), if there
+// are no addresses. With an error_code it does not throw, and returns none after an error. Any
+// clock will do.
 std::vector<Address> resolve(const std::string& host);
 std::vector<Address> resolve(const std::string& host, std::error_code& error);
 std::vector<Address> resolve(const std::string& host, const Context& context);
@@ -95,7 +100,7 @@ std::vector<Address> resolve(const std::string& host,
   return detail::resolve_until(host, detail::deadline_at(deadline), error);
 }
 
-// What getaddrinfo says: EAI_NONAME and the like.
+// The errors of getaddrinfo: EAI_NONAME and the like.
 const std::error_category& resolver_errors() noexcept;
 
 }  // namespace magpie::net

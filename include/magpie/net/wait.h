@@ -22,12 +22,13 @@ bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code& error);
 
 namespace magpie::net {
 
-// Blocks the goroutine until the descriptor can be read from or written to, or has an error or its end. The descriptor stays
-// the caller's, who keeps it open meanwhile. A regular file or a directory is always ready, as for poll(2). Throws
-// std::system_error: errc::bad_file_descriptor, errc::operation_not_permitted for one that is not ready and cannot be waited for.
+// Blocks the goroutine until the descriptor can be read from or written to, or has an error or its
+// end. The descriptor stays the caller's, who keeps it open meanwhile. A regular file or a
+// directory is always ready, as for poll(2). Throws std::system_error: errc::bad_file_descriptor;
+// errc::operation_not_permitted for a descriptor that is not ready and cannot be waited for.
 inline void wait_readable(int fd) { (void)detail::wait_readable_until(fd, detail::kNoDeadline); }
 inline void wait_writable(int fd) { (void)detail::wait_writable_until(fd, detail::kNoDeadline); }
-// The same without exceptions.
+// Without exceptions.
 inline void wait_readable(int fd, std::error_code& error) {
   (void)detail::wait_readable_until(fd, detail::kNoDeadline, error);
 }
@@ -35,7 +36,7 @@ inline void wait_writable(int fd, std::error_code& error) {
   (void)detail::wait_writable_until(fd, detail::kNoDeadline, error);
 }
 
-// The same, with a deadline. False: it has passed, or, without exceptions, there is an error.
+// Until a time of any clock. False: the time has come, or, without exceptions, there is an error.
 template <class Clock, class Duration>
 [[nodiscard]] bool wait_readable(int fd, std::chrono::time_point<Clock, Duration> deadline) {
   return detail::wait_until(
@@ -67,7 +68,7 @@ template <class Clock, class Duration>
   return ready;
 }
 
-// The same, within a time.
+// Until time is up.
 template <class Rep, class Period>
 [[nodiscard]] bool wait_readable(int fd, std::chrono::duration<Rep, Period> timeout) {
   return detail::wait_readable_until(fd, detail::deadline_after(timeout));
@@ -87,7 +88,7 @@ template <class Rep, class Period>
   return detail::wait_writable_until(fd, detail::deadline_after(timeout), error);
 }
 
-// The same while a context lives. When it is over, or was before: std::system_error with what its err() says.
+// Until the context is over: then they throw std::system_error with its err().
 void wait_readable(int fd, const Context& context);
 void wait_writable(int fd, const Context& context);
 void wait_readable(int fd, const Context& context, std::error_code& error);
