@@ -31,7 +31,7 @@ class SharedFunction<R(Args...)> {
   requires(!std::same_as<std::remove_cvref_t<F>, SharedFunction> &&
            std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) SharedFunction(F&& f) {
     using Callable = std::decay_t<F>;
-    if constexpr (kMayBeEmpty<Callable>) {
+    if constexpr (kMayBeEmpty<std::remove_cvref_t<F>>) {
       if (f == nullptr) return;
     }
     callable_ = std::make_shared<Callable>(std::forward<F>(f));
