@@ -26,11 +26,11 @@ struct MutexState {
 
 enum class LockedBy : std::uint8_t { mutex, once };
 
-void lock_slowly(MutexState& mutex, LockedBy what) noexcept;
+void lock_slow(MutexState& mutex, LockedBy what) noexcept;
 bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
 bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
-void unlock_slowly(MutexState& mutex) noexcept;
-bool take_back_from_dropped(MutexState& mutex) noexcept;
+void unlock_slow(MutexState& mutex) noexcept;
+bool try_lock_slow(MutexState& mutex) noexcept;
 
 inline bool try_lock(MutexState& mutex) noexcept {
   std::uint32_t free = 0;
@@ -41,7 +41,7 @@ inline void unlock(MutexState& mutex) noexcept {
   std::uint32_t held = 1;
   if (!mutex.word.compare_exchange_strong(held, 0, std::memory_order_release,
                                           std::memory_order_relaxed)) [[unlikely]] {
-    unlock_slowly(mutex);
+    unlock_slow(mutex);
   }
 }
 
@@ -65,7 +65,7 @@ class Mutex {
   // Blocks until the caller holds the mutex.
   void lock() noexcept {
     if (!detail::try_lock(state_)) [[unlikely]]
-      detail::lock_slowly(state_, detail::LockedBy::mutex);
+      detail::lock_slow(state_, detail::LockedBy::mutex);
   }
 
   // Takes the mutex if it is free. False: it is held. Never blocks.
@@ -73,8 +73,7 @@ class Mutex {
     if (detail::try_lock(state_)) [[likely]]
       return true;
     // Mostly no goroutine has been handed the mutex. One that was may have been dropped since.
-    return state_.woken.load(std::memory_order_relaxed) != 0 &&
-           detail::take_back_from_dropped(state_);
+    return state_.woken.load(std::memory_order_relaxed) != 0 && detail::try_lock_slow(state_);
   }
 
   // Blocks until the caller holds the mutex or time is up. False: time was up. Any clock will do.

@@ -30,15 +30,15 @@ class RWMutex {
 
   // Blocks until the caller holds the mutex alone.
   void lock() noexcept {
-    if (!try_lock_at_once()) [[unlikely]]
-      lock_slowly();
+    if (!try_lock_fast()) [[unlikely]]
+      lock_slow();
   }
 
   // Takes the mutex if it is free. False: a reader or a writer holds it. Never blocks.
   [[nodiscard]] bool try_lock() noexcept {
-    if (try_lock_at_once()) [[likely]]
+    if (try_lock_fast()) [[likely]]
       return true;
-    return has_given() && try_lock_behind_dropped();
+    return has_given() && try_lock_slow();
   }
 
   // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
@@ -47,7 +47,7 @@ class RWMutex {
     std::uint64_t only_writer = kWriter;
     if (!word_.compare_exchange_strong(only_writer, 0, std::memory_order_release,
                                        std::memory_order_relaxed)) [[unlikely]] {
-      unlock_slowly();
+      unlock_slow();
     }
   }
 
@@ -55,14 +55,14 @@ class RWMutex {
   // readers.
   void lock_shared() noexcept {
     if (word_.fetch_add(1, std::memory_order_acquire) >= kWriter) [[unlikely]]
-      lock_shared_slowly();
+      lock_shared_slow();
   }
 
   // Takes the mutex for reading. False: a writer holds it or waits for it. Never blocks.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    if (try_lock_shared_at_once()) [[likely]]
+    if (try_lock_shared_fast()) [[likely]]
       return true;
-    return (has_given() || has_readers()) && try_lock_shared_behind_gone();
+    return (has_given() || has_readers()) && try_lock_shared_slow();
   }
 
   // Block until the caller holds the mutex or time is up. False: time was up. A writer that gives
@@ -113,7 +113,7 @@ class RWMutex {
   void unlock_shared() noexcept {
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
     if (before - 1 >= kWriter - 1) [[unlikely]]  // no reader, or a writer
-      unlock_shared_slowly(before);
+      unlock_shared_slow(before);
   }
 
  private:
@@ -121,12 +121,12 @@ class RWMutex {
 
   struct Insides;
 
-  bool try_lock_at_once() noexcept {
+  bool try_lock_fast() noexcept {
     std::uint64_t free = 0;
     return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  bool try_lock_shared_at_once() noexcept {
+  bool try_lock_shared_fast() noexcept {
     std::uint64_t now = word_.load(std::memory_order_relaxed);
     while (now < kWriter) {
       if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
@@ -139,21 +139,21 @@ class RWMutex {
   // unlock() has let somebody in who has not run yet, maybe a goroutine that a run() has dropped
   // since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
-  bool try_lock_behind_dropped() noexcept;
+  bool try_lock_slow() noexcept;
   // Readers are counted. Beside an abandoned WRITER bit they may be in: see rw_mutex_core.h.
   bool has_readers() const noexcept {
     return (word_.load(std::memory_order_relaxed) & (kWriter - 1)) != 0;
   }
-  bool try_lock_shared_behind_gone() noexcept;
+  bool try_lock_shared_slow() noexcept;
 
-  void lock_slowly() noexcept;
+  void lock_slow() noexcept;
   bool lock_until(detail::DeadlineNs deadline) noexcept;
   bool lock_shared_until(detail::DeadlineNs deadline) noexcept;
   bool lock_with(sched::CancelSource* source) noexcept;
   bool lock_shared_with(sched::CancelSource* source) noexcept;
-  void unlock_slowly() noexcept;
-  void lock_shared_slowly() noexcept;
-  void unlock_shared_slowly(std::uint64_t before) noexcept;
+  void unlock_slow() noexcept;
+  void lock_shared_slow() noexcept;
+  void unlock_shared_slow(std::uint64_t before) noexcept;
 
   // Protocol [rw-mutex]: src/sync/rw_mutex_core.h.
   std::atomic<std::uint64_t> word_{0};  // atomic [rw-mutex]

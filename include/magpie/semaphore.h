@@ -33,26 +33,26 @@ class Semaphore {
   // served. Throws std::logic_error if `units` is below zero or above max().
   void acquire(std::int64_t units = 1) {
     if (!try_take(units)) [[unlikely]]
-      (void)acquire_slowly(units, detail::kNoDeadline);
+      (void)acquire_slow(units, detail::kNoDeadline);
   }
 
   // Takes the units if they are there and nobody waits. False: it took nothing. Never blocks.
   // Throws as acquire().
   [[nodiscard]] bool try_acquire(std::int64_t units = 1) {
-    return try_take(units) || try_acquire_slowly(units);
+    return try_take(units) || try_acquire_slow(units);
   }
 
   // As acquire(), until time is up. False: time was up, and it took nothing. Any clock will do.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::int64_t units = 1) {
-    return try_take(units) || acquire_slowly(units, detail::deadline_after(duration));
+    return try_take(units) || acquire_slow(units, detail::deadline_after(duration));
   }
   template <class Clock, class Duration>
   [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time,
                                        std::int64_t units = 1) {
     return try_take(units) || detail::wait_until(time, [&](detail::DeadlineNs deadline) {
-             return acquire_slowly(units, deadline);
+             return acquire_slow(units, deadline);
            });
   }
 
@@ -83,11 +83,11 @@ class Semaphore {
     return word_.compare_exchange_strong(now, now - wanted, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  bool acquire_slowly(std::int64_t units, detail::DeadlineNs deadline);
+  bool acquire_slow(std::int64_t units, detail::DeadlineNs deadline);
   bool acquire_with(std::int64_t units, sched::CancelSource* source);
   template <class Until>
   bool wait_in_line(std::int64_t units, Until until);
-  bool try_acquire_slowly(std::int64_t units);
+  bool try_acquire_slow(std::int64_t units);
   bool release_and_serve(std::int64_t units);
 
   // Protocol [semaphore]: src/sync/semaphore_core.h.

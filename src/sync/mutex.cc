@@ -171,7 +171,7 @@ void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& prese
 
 }  // namespace
 
-void lock_slowly(MutexState& mutex, LockedBy what) noexcept {
+void lock_slow(MutexState& mutex, LockedBy what) noexcept {
   sched::Entry entry;
   if (spin_to_take(mutex)) return;
   (void)wait_in_line(mutex, reason_of(what), sync::UntilTime{kNoDeadline});
@@ -186,7 +186,7 @@ bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
 bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
   if (try_lock(mutex)) return true;
   if (source == nullptr) {
-    lock_slowly(mutex, LockedBy::mutex);
+    lock_slow(mutex, LockedBy::mutex);
     return true;
   }
   sched::Entry entry;
@@ -194,7 +194,7 @@ bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
 }
 
 // It was handed to a goroutine that a run() dropped before it came for it: it is the caller's.
-bool take_back_from_dropped(MutexState& mutex) noexcept {
+bool try_lock_slow(MutexState& mutex) noexcept {
   sched::Entry entry;
   as_lock(mutex.lock).lock();
   bool taken = WokenMark(mutex.woken).take_lock_back();
@@ -202,7 +202,7 @@ bool take_back_from_dropped(MutexState& mutex) noexcept {
   return taken;
 }
 
-void unlock_slowly(MutexState& mutex) noexcept {
+void unlock_slow(MutexState& mutex) noexcept {
   sched::Entry entry;
   WaitList& list = as_list(mutex.waiters);
   while (!MutexWord::try_give_back(mutex.word)) {

@@ -22,7 +22,7 @@ void Once::begin() {
   if (caller_.load(std::memory_order_relaxed) == caller) {
     throw std::logic_error("magpie: Once: the function calls call() on the Once that calls it");
   }
-  if (!detail::try_lock(mutex_)) detail::lock_slowly(mutex_, detail::LockedBy::once);
+  if (!detail::try_lock(mutex_)) detail::lock_slow(mutex_, detail::LockedBy::once);
   caller_.store(caller, std::memory_order_relaxed);
 }
 

@@ -232,21 +232,21 @@ struct RWMutex::Insides {
   static bool lock_shared(RWMutex& mutex, Until until);
 };
 
-bool RWMutex::try_lock_behind_dropped() noexcept {
+bool RWMutex::try_lock_slow() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
-  return try_lock_at_once();
+  return try_lock_fast();
 }
 
-bool RWMutex::try_lock_shared_behind_gone() noexcept {
+bool RWMutex::try_lock_shared_slow() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
-  if (try_lock_shared_at_once()) return true;
+  if (try_lock_shared_fast()) return true;
   RWCounts& counts = as_counts(counts_);
   Presence presence;
   as_lock(lock_).lock();
   bool in = RWWord::is_abandoned(counts, line_of(as_list(writers_), presence));
-  if (in) RWWord::enter_abandoned_at_once(word_, counts);
+  if (in) RWWord::enter_abandoned_uncounted(word_, counts);
   as_lock(lock_).unlock();
   return in;
 }
@@ -291,7 +291,7 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   }
 }
 
-void RWMutex::lock_slowly() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
+void RWMutex::lock_slow() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
 
 bool RWMutex::lock_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
@@ -333,9 +333,7 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   return true;
 }
 
-void RWMutex::lock_shared_slowly() noexcept {
-  (void)Insides::lock_shared(*this, Insides::ForEver{});
-}
+void RWMutex::lock_shared_slow() noexcept { (void)Insides::lock_shared(*this, Insides::ForEver{}); }
 
 bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
@@ -351,7 +349,7 @@ bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
   return Insides::lock_shared(*this, Limited{{*source}, Insides::reader_leaves});
 }
 
-void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
+void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
   sched::Entry entry;
   constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
   RWCounts& counts = as_counts(counts_);
@@ -373,7 +371,7 @@ void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
   }
 }
 
-void RWMutex::unlock_slowly() noexcept {
+void RWMutex::unlock_slow() noexcept {
   sched::Entry entry;
   RWCounts& counts = as_counts(counts_);
   WaitList& list = as_list(writers_);

@@ -128,7 +128,7 @@ class RWWord {
     ++counts.departing;
   }
   // By one that is not counted, and does not wait. WRITER stays until it has left: somebody departs.
-  static void enter_abandoned_at_once(Word& word, RWCounts& counts) {
+  static void enter_abandoned_uncounted(Word& word, RWCounts& counts) {
     word.fetch_add(1, base::acquire);  // [rw-mutex] with the way out of the last writer
     ++counts.departing;
   }

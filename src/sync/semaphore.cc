@@ -103,7 +103,7 @@ void check_units(std::int64_t units) {
 
 Semaphore::Semaphore(std::int64_t units) : word_(SemaphoreWord::pack(units)) { check_units(units); }
 
-bool Semaphore::try_acquire_slowly(std::int64_t units) {
+bool Semaphore::try_acquire_slow(std::int64_t units) {
   check_units(units);
   if (units == 0) return true;
   for (;;) {
@@ -128,16 +128,16 @@ bool Semaphore::try_acquire_slowly(std::int64_t units) {
   }
 }
 
-bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) {
+bool Semaphore::acquire_slow(std::int64_t units, detail::DeadlineNs deadline) {
   check_units(units);
   if (units == 0) return true;
-  if (deadline <= base::now_ns()) return try_acquire_slowly(units);
+  if (deadline <= base::now_ns()) return try_acquire_slow(units);
   return wait_in_line(units, sync::UntilTime{deadline});
 }
 
 bool Semaphore::acquire_with(std::int64_t units, sched::CancelSource* source) {
   if (try_take(units)) return true;
-  if (source == nullptr) return acquire_slowly(units, detail::kNoDeadline);
+  if (source == nullptr) return acquire_slow(units, detail::kNoDeadline);
   check_units(units);
   return units == 0 || wait_in_line(units, sync::UnlessOver{*source});
 }

@@ -85,7 +85,7 @@ inline void wait_as_goroutine(M* m, G* g) {
   return TaskRef{task, runtime->generation};
 }
 
-[[gnu::noinline]] TaskRef start_joinable_the_long_way(Task* task, TaskBody body) {
+[[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body) {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr) return start_as_thread(task, body);
@@ -124,7 +124,7 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->claim.reset();
   M* m = current_m();
   if (!come_in_at_once(m)) [[unlikely]]
-    return start_joinable_the_long_way(task, body);
+    return start_joinable_slow(task, body);
   G* homeless;
   if (!start_goroutine(*runtime, m, g, body, homeless)) [[unlikely]] {
     TaskRef ref = finish_joinable_start(m, task, homeless);
@@ -144,7 +144,7 @@ inline Joined wait_inside(M* m, TaskRef ref) {
   return Joined::by_us;
 }
 
-[[gnu::noinline]] Joined wait_the_long_way(TaskRef ref) {
+[[gnu::noinline]] Joined wait_slow(TaskRef ref) {
   Entry entry;
   return entry.m() == nullptr ? wait_as_thread(ref) : wait_inside(entry.m(), ref);
 }
@@ -154,7 +154,7 @@ inline Joined wait_inside(M* m, TaskRef ref) {
 Joined wait_for_task(TaskRef ref) {
   M* m = current_m();
   if (!come_in_at_once(m)) [[unlikely]]
-    return wait_the_long_way(ref);
+    return wait_slow(ref);
   Joined joined = wait_inside(m, ref);
   go_out();
   return joined;

@@ -39,7 +39,7 @@ void wait_for_bytes(TcpConn& conn, const Context* context) {
 
 // A negative result is an error number. Not inlined, as all that looks at errno: a compiler may keep its address over a call
 // into the runtime, after which the thread may be another.
-[[gnu::noinline]] ssize_t receive_at_once(int fd, std::span<std::byte> into) {
+[[gnu::noinline]] ssize_t try_receive(int fd, std::span<std::byte> into) {
   ssize_t count = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);
   return count < 0 ? -errno : count;
 }
@@ -331,7 +331,7 @@ bool TlsConn::Session::check_idle() {
     ssize_t received;
     {
       std::lock_guard hold(number_lock_);
-      received = receive_at_once(conn_.native_handle(), some);
+      received = try_receive(conn_.native_handle(), some);
     }
     if (received == -EINTR) continue;
     if (received == -EAGAIN) {
