@@ -54,7 +54,7 @@ class RateLimiter {
   bool wait_within(const Context& context, detail::DeadlineNs deadline, std::int64_t tokens);
   std::int64_t cost_ns(std::int64_t tokens) const;
   std::int64_t find_locked(std::int64_t cost, std::int64_t now);
-  void claim_locked(std::int64_t begin, std::int64_t cost);
+  void reserve_locked(std::int64_t begin, std::int64_t cost);
   void give_up_locked(Stretch stretch) noexcept;
 
   // fixed after construction

@@ -134,7 +134,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
     while (sched::WaitRecord* record = list.take_first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
-      if (waiter->select == nullptr || waiter->select->claim(waiter->index)) return waiter;
+      if (waiter->select == nullptr || waiter->select->try_win(waiter->index)) return waiter;
     }
     return nullptr;
   }

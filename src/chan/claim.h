@@ -31,11 +31,11 @@ class SelectWord {
   static constexpr std::uint32_t kTimeIsUp = 0xFFFF'FFFE;
 
   // True: the caller ends the wait, with this case or kTimeIsUp.
-  [[nodiscard]] bool claim(std::uint32_t index) {
+  [[nodiscard]] bool try_win(std::uint32_t index) {
     std::uint32_t open = kOpen;
     return word_.compare_exchange_strong(open, code(index), base::acq_rel, base::relaxed);
   }
-  // Whether a claim may still succeed.
+  // Whether try_win() may still succeed.
   bool is_open() const { return word_.load(base::relaxed) == kOpen; }  // relaxed: only a hint
   // After the wait: who ended it.
   std::uint32_t winner() const { return word_.load(base::acquire) - 1; }

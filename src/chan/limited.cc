@@ -36,7 +36,7 @@ bool unlock_channel(Waiter&, void* sleeper) {
 }
 
 // False: too late, a partner or close() has come.
-bool leave_list(Waiter&, void* sleeper) {
+bool withdraw(Waiter&, void* sleeper) {
   auto& self = *static_cast<ChanSleeper*>(sleeper);
   Presence presence;
   self.channel.lock.lock();
@@ -52,10 +52,10 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, 
   ChanSleeper self(channel, list, slot);
   list.push(self, presence);
   presence.leave();
-  bool woken = limit.source == nullptr ? self.waiter.wait_until(limit.deadline, reason,
-                                                                unlock_channel, leave_list, &self)
-                                       : limit.source->wait(self.waiter, limit.deadline, reason,
-                                                            unlock_channel, leave_list, &self);
+  bool woken = limit.source == nullptr
+                   ? self.waiter.wait_until(limit.deadline, reason, unlock_channel, withdraw, &self)
+                   : limit.source->wait(self.waiter, limit.deadline, reason, unlock_channel,
+                                        withdraw, &self);
   return woken ? self.result : ChanResult::refused;
 }
 

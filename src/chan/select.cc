@@ -226,7 +226,7 @@ bool withdraw(Waiter&, void* mine) {
   auto& wait = *static_cast<Wait*>(mine);
   base::QuickLock& last = wait.locks.last_lock();
   last.lock();
-  bool won = wait.word.claim(SelectWord::kTimeIsUp);
+  bool won = wait.word.try_win(SelectWord::kTimeIsUp);
   last.unlock();
   return won;
 }

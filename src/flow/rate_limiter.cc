@@ -59,7 +59,7 @@ std::int64_t RateLimiter::find_locked(std::int64_t cost, std::int64_t now) {
 }
 
 // What find_locked() has found.
-void RateLimiter::claim_locked(std::int64_t begin, std::int64_t cost) {
+void RateLimiter::reserve_locked(std::int64_t begin, std::int64_t cost) {
   for (auto gap = given_up_.begin(); gap != given_up_.end(); ++gap) {
     if (gap->begin_ns != begin) continue;
     gap->begin_ns += cost;
@@ -97,7 +97,7 @@ bool RateLimiter::allow(std::int64_t tokens) {
   std::int64_t now = detail::steady_now_ns();
   std::int64_t begin = find_locked(cost, now);
   if (begin + cost - now > cost_ns(burst_)) return false;
-  claim_locked(begin, cost);
+  reserve_locked(begin, cost);
   return true;
 }
 
@@ -124,7 +124,7 @@ bool RateLimiter::wait_within(const Context& context, detail::DeadlineNs deadlin
     begin = find_locked(cost, now);
     turn = begin + cost - cost_ns(burst_);
     if (turn > now && turn > deadline) return false;
-    claim_locked(begin, cost);
+    reserve_locked(begin, cost);
     if (turn <= now) return true;
   }
   std::size_t ended =

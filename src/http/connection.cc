@@ -22,7 +22,7 @@ namespace magpie::http {
 namespace {
 
 constexpr std::size_t kHeadRoom = 1024;
-constexpr unsigned kRequestsOfTurn = 16;
+constexpr unsigned kRequestsBetweenYields = 16;
 constexpr std::size_t kWriteAtOnce = 128 * 1024;  // each gets write_timeout
 constexpr std::size_t kLingerBytes = 256 * 1024;
 
@@ -31,7 +31,7 @@ bool is_timeout(const std::system_error& error) { return error.code() == std::er
 }  // namespace
 
 Connection::Connection(ServerCore& core, std::unique_ptr<net::Stream> stream)
-    : core_(core), stream_(std::move(stream)), watched_(core.watchman(), *stream_) {}
+    : core_(core), stream_(std::move(stream)), clock_(core.timeouts(), *stream_) {}
 
 void Connection::run() {
   try {
@@ -75,8 +75,8 @@ void Connection::serve() {
 // A peer whose next request is always there keeps its goroutine from ever waiting: after some requests it is the others' turn,
 // long before the slice ends.
 void Connection::give_way() {
-  if (++requests_of_turn_ < kRequestsOfTurn) return;
-  requests_of_turn_ = 0;
+  if (++requests_since_yield_ < kRequestsBetweenYields) return;
+  requests_since_yield_ = 0;
   yield();
 }
 
@@ -103,13 +103,13 @@ bool Connection::receive_more() {
   // A head has its time from its first byte on, the first one from the beginning of the connection.
   const bool begun = input.size() > 0;
   if (begun || first_) {
-    if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
-    watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
+    if (head_due_ns_ == 0) head_due_ns_ = core_.timeouts().due_after(Phase::head);
+    clock_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
     // One time for all of it: neither a line end nor half a record of TLS is a request.
-    const std::int64_t now = rough_now_ns(), rests_after = core_.watchman().time_of(Phase::idle);
+    const std::int64_t now = rough_now_ns(), rests_after = core_.timeouts().time_of(Phase::idle);
     if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());
-    watched_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
+    clock_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
   }
   try {
     return read_head();
@@ -121,12 +121,12 @@ bool Connection::receive_more() {
     return false;
   }
   // Asked to end, or idle for long, or too slow to begin. What has come meanwhile is served.
-  const bool has_to_end = watched_.has_to_end();
+  const bool has_to_end = clock_.has_to_end();
   if (!has_to_end && first_) return false;
   if (bytes_are_here()) {
     last_ = has_to_end;
-    head_due_ns_ = core_.watchman().due_after(Phase::head);
-    watched_.enter_until(Phase::head, head_due_ns_);
+    head_due_ns_ = core_.timeouts().due_after(Phase::head);
+    clock_.enter_until(Phase::head, head_due_ns_);
     return read_head();
   }
   if (has_to_end || detail::steady_now_ns() >= idle_due_ns_) return false;
@@ -154,7 +154,7 @@ bool Connection::rest() {
   const bool may_skip_line = exchange_->in.may_skip_line();
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
-  watched_.enter_until(Phase::resting, idle_due_ns_);
+  clock_.enter_until(Phase::resting, idle_due_ns_);
   char byte = 0;
   std::size_t n = 0;
   try {
@@ -167,8 +167,8 @@ bool Connection::rest() {
   } catch (const std::system_error& error) {
     if (!is_timeout(error)) throw;
     if (!bytes_are_here()) return false;
-    last_ = watched_.has_to_end();
-    watched_.enter(Phase::head);
+    last_ = clock_.has_to_end();
+    clock_.enter(Phase::head);
   }
   exchange_ = core_.take_exchange(*this);
   exchange_->in.begin(core_.head_limits(), may_skip_line);
@@ -179,10 +179,10 @@ bool Connection::rest() {
 
 std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) {
   exchange_->out.flush_held();
-  watched_.enter_until(Phase::body, due_ns);
+  clock_.enter_until(Phase::body, due_ns);
   try {
     std::size_t n = stream_->read(std::as_writable_bytes(into));
-    watched_.enter(Phase::busy);
+    clock_.enter(Phase::busy);
     return n;
   } catch (const std::system_error& error) {
     if (is_timeout(error) && !exchange_->out.timer_answered()) throw StatusError(408);
@@ -208,7 +208,7 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
         }
       }
     }
-    watched_.enter(Phase::busy);
+    clock_.enter(Phase::busy);
   } catch (...) {
     broken_ = true;
     throw;
@@ -222,7 +222,7 @@ void Connection::send_some(std::span<const std::span<const std::byte>> parts, st
   if (left == 0)
     throw std::system_error(std::make_error_code(std::errc::timed_out),
                             "magpie: the client takes its answer too slowly");
-  watched_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
+  clock_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
   stream_->write_parts(parts);
   answer_time_.add_wait(rough_now_ns() - began);
 }
@@ -264,14 +264,14 @@ void* Connection::attached(const void* owner) const {
 // ---- answering
 
 bool Connection::may_keep_alive() const {
-  return !last_ && !core_.watchman().draining() && exchange_->in.worth_draining();
+  return !last_ && !core_.timeouts().draining() && exchange_->in.worth_draining();
 }
 
 // The answer to the request whose head has come. Whether the connection may be used for another.
 bool Connection::answer() {
   head_due_ns_ = idle_due_ns_ = 0;
   answer_time_.begin();
-  watched_.enter(Phase::busy);
+  clock_.enter(Phase::busy);
   RequestState& in = exchange_->in;
   ResponseState& out = exchange_->out;
   const Head& head = in.head();
@@ -378,7 +378,7 @@ void Connection::answer_error(std::exception_ptr error) {
 // and count above all.
 void Connection::refuse(int status) {
   answer_time_.begin();
-  watched_.enter(Phase::busy);
+  clock_.enter(Phase::busy);
   exchange_->in.begin_refused();
   early_status_ = status;
   exchange_->out.begin({.version = 11,
@@ -395,7 +395,7 @@ void Connection::refuse(int status) {
 // that this was all, and read until the peer has seen it.
 void Connection::linger() {
   exchange_->in.input.clear();
-  watched_.enter(Phase::lingering);  // TLS says its farewell, which may block
+  clock_.enter(Phase::lingering);  // TLS says its farewell, which may block
   stream_->shutdown_write();
   std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);
   for (std::size_t read = 0; read < kLingerBytes;) {

@@ -23,7 +23,7 @@
 #include "http/address_table.h"
 #include "http/allowance.h"
 #include "http/exchange.h"
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 namespace magpie::http {
 
@@ -60,7 +60,7 @@ class Connection {
   ServerCore& core() { return core_; }
   int early_status() const { return early_status_; }
   net::Stream& stream() { return *stream_; }
-  Watched& watched() { return watched_; }
+  PhaseClock& clock() { return clock_; }
   // What a handler threw: the answer to that.
   void answer_error(std::exception_ptr error);
 
@@ -86,14 +86,14 @@ class Connection {
 
   ServerCore& core_;
   std::unique_ptr<net::Stream> stream_;
-  Watched watched_;
+  PhaseClock clock_;
   std::unique_ptr<Exchange> exchange_;  // null: at rest
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
-  unsigned requests_of_turn_ = 0;
+  unsigned requests_since_yield_ = 0;
   bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
   Allowance answer_time_;         // of the whole answer

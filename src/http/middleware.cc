@@ -102,7 +102,7 @@ constexpr net::Stream::TimePoint kLongPast;
 void time_is_up(Exchange& exchange, const Context& context) {
   net::Stream& stream = exchange.connection().stream();
   try {
-    if (exchange.out.claim_for_timer()) {
+    if (exchange.out.try_answer_as_timer()) {
       std::string answer = "HTTP/1.1 503 Service Unavailable\r\n";
       append_date(answer.append("Date: "), static_cast<long long>(std::time(nullptr)));
       answer +=

@@ -58,7 +58,7 @@ void RequestState::say_continue() {
 std::size_t RequestState::receive(std::span<char> into) {
   if (body_due_ns_ == 0 || body_credit_ >= kCredit) {
     body_credit_ = 0;
-    body_due_ns_ = connection_->core().watchman().due_after(Phase::body);
+    body_due_ns_ = connection_->core().timeouts().due_after(Phase::body);
   }
   const ServerCore& core = connection_->core();
   const std::int64_t began = rough_now_ns();

@@ -215,14 +215,14 @@ const std::string* RequestState::field(std::string_view name) {
 const Context& RequestState::context() {
   if (!context_) {
     context_ = connection_->core().context().with_cancel();
-    connection_->watched().cancel_if_peer_leaves(*context_);
+    connection_->clock().cancel_if_peer_leaves(*context_);
   }
   return *context_;
 }
 
 void RequestState::end_context() {
   if (!context_) return;
-  connection_->watched().forget_context();
+  connection_->clock().forget_context();
   context_->cancel();
   context_.reset();
 }

@@ -42,7 +42,6 @@ class ResponseState {
   bool done() const { return stage_ == Stage::done; }
   // Sends what was held back.
   void flush_held();
-  bool has_held() const { return !out_.empty(); }
   // Forgets everything, and gives back what has grown.
   void forget();
   // An interim response.
@@ -51,8 +50,10 @@ class ResponseState {
   // ---- who answers, when the request has a time-out: the handler, or the timer, in another goroutine
   void set_timed() { timed_ = true; }
   // The timer's goroutine. True: it may answer, and the handler's attempts fail.
-  bool claim_for_timer();
-  bool timer_answered() const { return turn_.load(std::memory_order_acquire) == Turn::timer; }
+  bool try_answer_as_timer();
+  bool timer_answered() const {
+    return answerer_.load(std::memory_order_acquire) == Answerer::timer;
+  }
   void date(std::string& to);
 
   // ---- for Response
@@ -70,11 +71,11 @@ class ResponseState {
  private:
   enum class Stage : std::uint8_t { open, streaming, done };
   enum class Framing : std::uint8_t { none, length, chunked, until_end };
-  // Exactly one of the two gets away from nobody.
-  enum class Turn : std::uint8_t { nobody, handler, timer };
+  // Exactly one of handler and timer moves answerer_ away from nobody.
+  enum class Answerer : std::uint8_t { nobody, handler, timer };
 
   void need_open(const char* what) const;
-  void claim();
+  void begin_answer();
   void append_head(std::optional<std::uint64_t> length);
   void begin_streaming();
   void put_out(std::string_view body);
@@ -96,10 +97,11 @@ class ResponseState {
   int status_ = 200;
   std::uint64_t body_bytes_ = 0;
   std::optional<std::uint64_t> announced_;
-  std::string fields_;                    // "Name: value\r\n" ...
-  std::string pending_;                   // of the body, not sent
-  std::string out_;                       // for the wire, not sent
-  std::atomic<Turn> turn_{Turn::nobody};  // atomic, a lock: handler or timer, whoever is first
+  std::string fields_;   // "Name: value\r\n" ...
+  std::string pending_;  // of the body, not sent
+  std::string out_;      // for the wire, not sent
+  std::atomic<Answerer> answerer_{
+      Answerer::nobody};  // atomic, a lock: handler or timer, whoever is first
 
   long long date_second_ = -1;
   std::string date_;

@@ -12,7 +12,7 @@ using timer::TimerSet;
 Deadline::~Deadline() {
   sched::disarm_and_settle(*this);
   sched::Entry entry;  // as in set()
-  core_.leave();
+  core_.wait_for_lock_holder();
 }
 
 bool Deadline::has_passed() const {

@@ -80,7 +80,7 @@ class DeadlineCore {
   }
 
   // By its owner, who has taken the timer out for good: whoever put it in again lets the lock go first.
-  void leave() {
+  void wait_for_lock_holder() {
     lock_.lock();
     lock_.unlock();
   }

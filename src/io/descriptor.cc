@@ -149,7 +149,7 @@ void Descriptor::give_number_back() {
     if (Slot* slot = slot_of(here)) sched::runtime->network.detach(fd_, slot);
   }
   if (kind_ != Kind::borrowed) ::close(fd_);
-  closing_.gone();
+  closing_.note_gone();
 }
 
 // ---- waking
@@ -197,10 +197,10 @@ void Descriptor::close() {
 Descriptor::Visit::Visit(Descriptor& descriptor)
     : descriptor_(descriptor),
       user_(descriptor.forget_earlier_run()),
-      is_inside_(descriptor.closing_.enter(user_)) {}
+      is_inside_(descriptor.closing_.begin_use(user_)) {}
 
 Descriptor::Visit::~Visit() {
-  if (is_inside_ && descriptor_.closing_.leave(user_)) descriptor_.give_number_back();
+  if (is_inside_ && descriptor_.closing_.end_use(user_)) descriptor_.give_number_back();
 }
 
 // ---- turns
@@ -211,7 +211,7 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
       what_(what),
       limit_(limit),
       user_(descriptor.forget_earlier_run()) {
-  if (!descriptor.closing_.enter(user_)) [[unlikely]] {
+  if (!descriptor.closing_.begin_use(user_)) [[unlikely]] {
     error_ = ECANCELED;
     return;
   }
@@ -221,7 +221,7 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
     side.turn.lock();
   } else if (!limit->lock(side.turn)) {
     error_ = limit->error();
-    leave();
+    end_use();
     return;
   }
   has_turn_ = true;
@@ -236,13 +236,13 @@ Descriptor::Turn::~Turn() {
     side_.interruption.reset();
   side_.run_of_holder = 0;
   side_.turn.unlock();
-  leave();
+  end_use();
 }
 
-void Descriptor::Turn::leave() {
+void Descriptor::Turn::end_use() {
   if (user_ == Closing::User::thread) [[unlikely]]
     descriptor_.count_thread(side_, -1);
-  if (descriptor_.closing_.leave(user_)) [[unlikely]]
+  if (descriptor_.closing_.end_use(user_)) [[unlikely]]
     descriptor_.give_number_back();
 }
 

@@ -86,7 +86,7 @@ class Descriptor {
       return attempt(fd);
     }
 
-    void leave();
+    void end_use();
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);

@@ -30,7 +30,7 @@ struct CondSleeper : sync::Sleeper {
     lock.unlock();
   }
 
-  void leave_list() {
+  void take_off_list() {
     Presence presence;
     lock.lock();
     list.unlink(*this, presence);
@@ -61,7 +61,7 @@ bool withdraw(Waiter&, void* sleeper) {
     wait_a_little(turn);
   }
   if (withdrawn == SignalWord::Withdrawn::no_notified) return false;
-  self.leave_list();
+  self.take_off_list();
   return true;
 }
 
@@ -69,7 +69,7 @@ bool withdraw(Waiter&, void* sleeper) {
 void give_up(CondSleeper& self) {
   sched::Entry entry;
   if (self.signal.cancel()) {
-    self.leave_list();
+    self.take_off_list();
     return;
   }
   for (int turn = 1; !self.signal.is_signalled(); ++turn) wait_a_little(turn);
@@ -84,7 +84,7 @@ void notify(base::Lock& lock, WaitList& list, HowMany how_many) {
   for (sched::WaitRecord* at = list.first(presence); at != nullptr;) {
     auto& sleeper = static_cast<CondSleeper&>(*at);
     at = at->next;
-    if (!sleeper.signal.claim()) continue;  // it takes itself off the list
+    if (!sleeper.signal.choose()) continue;  // it takes itself off the list
     list.unlink(sleeper);
     notified.add(sleeper);
     if (how_many == HowMany::one) break;

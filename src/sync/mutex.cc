@@ -33,18 +33,18 @@ struct MutexSleeper : sync::Sleeper {
   bool handed = false;        // written by the one that wakes it: it owns the mutex
 };
 
-enum class Turn {
-  newcomer,
+enum class Attempt {
+  first,
   woken,
   last,  // woken, but time is up, or the context is over
 };
 
-// True: taken. False, with the list's lock held: on the list; or, on the last turn, without the lock: given up.
-bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
+// True: taken. False, with the list's lock held: on the list; or, on the last attempt, without the lock: given up.
+bool take_or_get_in_line(MutexSleeper& self, Attempt attempt) {
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
   std::int64_t now = base::now_ns();
-  if (turn == Turn::newcomer) self.since_ns = now;
+  if (attempt == Attempt::first) self.since_ns = now;
 
   Presence presence;
   as_lock(mutex.lock).lock();
@@ -53,22 +53,22 @@ bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
     as_lock(mutex.lock).unlock();
     return true;
   }
-  if (turn != Turn::newcomer) woken.clear();
+  if (attempt != Attempt::first) woken.clear();
   bool alone = list.first(presence) == nullptr;
   bool is_woken = woken.is_set(presence);
   MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
   MutexWord::Held ask_for = MutexWord::call;
   if (is_woken) {
     ask_for = MutexWord::held;  // that one will look at the line
-  } else if (turn == Turn::last) {
+  } else if (attempt == Attempt::last) {
     ask_for = take_as;  // for those who are left
-  } else if (turn == Turn::woken && now - self.since_ns >= kStarvingNs) {
+  } else if (attempt == Attempt::woken && now - self.since_ns >= kStarvingNs) {
     ask_for = MutexWord::starving;
   }
   bool taken = MutexWord::take_or_ask(mutex.word, take_as, ask_for);
-  if (taken || turn == Turn::last) {
+  if (taken || attempt == Attempt::last) {
     as_lock(mutex.lock).unlock();
-  } else if (turn == Turn::newcomer) {
+  } else if (attempt == Attempt::first) {
     list.push(self, presence);
   } else {
     list.push_front(self, presence);
@@ -82,7 +82,7 @@ bool unlock_list(Waiter&, void* sleeper) {
 }
 
 // Time is up, or the context is over. False: too late, it has been taken off the list to be woken.
-bool leave_line(Waiter&, void* sleeper) {
+bool withdraw(Waiter&, void* sleeper) {
   auto& self = *static_cast<MutexSleeper*>(sleeper);
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -137,17 +137,17 @@ template <class Until>
 bool wait_in_line(MutexState& mutex, WaitReason reason, Until until) {
   MutexSleeper self(mutex);
   sched::ToldOfRunEnd told(self.waiter);
-  Turn turn = Turn::newcomer;
+  Attempt attempt = Attempt::first;
   for (;;) {
-    if (take_or_get_in_line(self, turn)) return true;
-    if (turn == Turn::last) return false;
-    if (!until.wait(self.waiter, reason, unlock_list, leave_line, &self, look_again)) return false;
+    if (take_or_get_in_line(self, attempt)) return true;
+    if (attempt == Attempt::last) return false;
+    if (!until.wait(self.waiter, reason, unlock_list, withdraw, &self, look_again)) return false;
     if (self.handed) {
       if (!self.is_thread) WokenMark(mutex.woken).arrive();
       return true;
     }
     spin_while_taken(mutex);
-    turn = until.is_over() ? Turn::last : Turn::woken;
+    attempt = until.is_over() ? Attempt::last : Attempt::woken;
   }
 }
 
@@ -209,8 +209,8 @@ void unlock_slow(MutexState& mutex) noexcept {
     Presence presence;
     as_lock(mutex.lock).lock();
     auto* first = static_cast<MutexSleeper*>(list.first(presence));
-    auto line = first == nullptr ? MutexWord::Line::empty : MutexWord::Line::waiting;
-    switch (MutexWord::give_back(mutex.word, line)) {
+    auto waiters = first == nullptr ? MutexWord::Waiters::none : MutexWord::Waiters::some;
+    switch (MutexWord::give_back(mutex.word, waiters)) {
       case MutexWord::GivingBack::not_yet:
         as_lock(mutex.lock).unlock();
         continue;

@@ -76,19 +76,19 @@ class MutexWord {
     hand_to_first,  // the first off the list owns it: hand_over
     was_free        // the caller's bug
   };
-  enum class Line { empty, waiting };
-  [[nodiscard]] static GivingBack give_back(Word& word, Line line) {
+  enum class Waiters { none, some };
+  [[nodiscard]] static GivingBack give_back(Word& word, Waiters waiters) {
     switch (word.load(base::relaxed)) {  // relaxed: the caller holds the mutex
       case kFree:
         return GivingBack::was_free;
       case held:
         return GivingBack::not_yet;
       case call:
-        if (line == Line::empty) break;
+        if (waiters == Waiters::none) break;
         word.store(kFree, base::release);  // [mutex] with the taker's acquire
         return GivingBack::wake_first;
       default:
-        if (line == Line::empty) break;
+        if (waiters == Waiters::none) break;
         return GivingBack::hand_to_first;
     }
     word.store(held, base::relaxed);

@@ -59,8 +59,9 @@ sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts,
   return readers;
 }
 
-RWWord::Line line_of(WaitList& writers, const Presence& presence) {
-  return writers.first(presence) == nullptr ? RWWord::Line::served : RWWord::Line::waiting;
+RWWord::WriterList list_state_of(WaitList& writers, const Presence& presence) {
+  return writers.first(presence) == nullptr ? RWWord::WriterList::served
+                                            : RWWord::WriterList::unserved;
 }
 
 // Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The caller holds the lock.
@@ -72,7 +73,7 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
   writer->let_in = true;
   given.note(*writer, kWholeMutex, presence);
   counts.starving = 0;
-  RWWord::set_call(word, line_of(list, presence));
+  RWWord::set_call(word, list_state_of(list, presence));
   return writer;
 }
 
@@ -93,19 +94,19 @@ struct RWMutex::Insides {
     std::uint64_t lost = given.take_back();
     if (lost == 0) return {};
     if (lost == kWholeMutex) return {.unlock = true};
-    if (!RWWord::leave_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
+    if (!RWWord::remove_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
     auto* writer = let_first_in(as_list(mutex.writers_), mutex.word_, counts, given, presence);
     if (writer == nullptr) return {.unlock = true};
     return {.let_in = &writer->waiter};
   }
 
   // The caller holds the lock. Somebody will look at the line of writers, or owes it.
-  static Owed call_for_line(RWMutex& mutex, const Presence& presence) {
-    using Line = RWWord::Line;
-    if (line_of(as_list(mutex.writers_), presence) == Line::served) return {};
+  static Owed call_for_writers(RWMutex& mutex, const Presence& presence) {
+    using WriterList = RWWord::WriterList;
+    if (list_state_of(as_list(mutex.writers_), presence) == WriterList::served) return {};
     if (WokenMark(mutex.woken_).is_set(presence)) return {};
-    auto announced =
-        RWWord::announce(mutex.word_, as_counts(mutex.counts_), Line::waiting, Line::waiting);
+    auto announced = RWWord::announce(mutex.word_, as_counts(mutex.counts_), WriterList::unserved,
+                                      WriterList::unserved);
     return {.unlock = announced == RWWord::Announced::holds};
   }
 
@@ -120,7 +121,7 @@ struct RWMutex::Insides {
     Presence presence;
     as_lock(mutex.lock_).lock();
     Owed owed = take_back(mutex, presence);
-    if (!owed.unlock && owed.let_in == nullptr) owed = call_for_line(mutex, presence);
+    if (!owed.unlock && owed.let_in == nullptr) owed = call_for_writers(mutex, presence);
     as_lock(mutex.lock_).unlock();
     pay(mutex, owed);
   }
@@ -176,7 +177,7 @@ struct RWMutex::Insides {
   };
 
   // A reader's context is over, or its time is up. False: too late, it has been let in.
-  static bool reader_leaves(sched::Waiter&, void* limited_wait) {
+  static bool withdraw_reader(sched::Waiter&, void* limited_wait) {
     auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.readers_);
     Presence presence;
@@ -191,7 +192,7 @@ struct RWMutex::Insides {
   }
 
   // A writer's context is over, or its time is up. False: too late, it has been let in, or woken.
-  static bool writer_leaves(sched::Waiter&, void* limited_wait) {
+  static bool withdraw_writer(sched::Waiter&, void* limited_wait) {
     auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.writers_);
     RWCounts& counts = as_counts(mutex.counts_);
@@ -203,8 +204,8 @@ struct RWMutex::Insides {
     if (listed) {
       if (first == &self) counts.starving = 0;
       list.unlink(self);
-      RWWord::Line left = line_of(list, presence);
-      if (left == RWWord::Line::served) RWWord::set_call(mutex.word_, left);
+      RWWord::WriterList left = list_state_of(list, presence);
+      if (left == RWWord::WriterList::served) RWWord::set_call(mutex.word_, left);
       if (RWWord::is_abandoned(counts, left)) {
         readers = take_readers(as_list(mutex.readers_), mutex.word_, counts,
                                InTransit(mutex.given_), presence);
@@ -217,11 +218,11 @@ struct RWMutex::Insides {
   }
 
   // A woken writer's context is over, or its time is up: it sees to the line. True: it has the mutex after all.
-  static bool last_turn(RWMutex& mutex) {
+  static bool last_attempt(RWMutex& mutex) {
     Presence presence;
     as_lock(mutex.lock_).lock();
     WokenMark(mutex.woken_).clear();
-    bool holds = call_for_line(mutex, presence).unlock;
+    bool holds = call_for_writers(mutex, presence).unlock;
     as_lock(mutex.lock_).unlock();
     return holds;
   }
@@ -245,7 +246,7 @@ bool RWMutex::try_lock_shared_slow() noexcept {
   RWCounts& counts = as_counts(counts_);
   Presence presence;
   as_lock(lock_).lock();
-  bool in = RWWord::is_abandoned(counts, line_of(as_list(writers_), presence));
+  bool in = RWWord::is_abandoned(counts, list_state_of(as_list(writers_), presence));
   if (in) RWWord::enter_abandoned_uncounted(word_, counts);
   as_lock(lock_).unlock();
   return in;
@@ -260,7 +261,7 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   RWCounts& counts = as_counts(mutex.counts_);
   const std::int64_t since_ns = base::now_ns();
   for (bool newcomer = true;; newcomer = false) {
-    if (!newcomer && until.is_over()) return last_turn(mutex);
+    if (!newcomer && until.is_over()) return last_attempt(mutex);
     const bool starves = !newcomer && base::now_ns() - since_ns >= kStarvingNs;
     WaitList& list = as_list(mutex.writers_);
     {
@@ -269,8 +270,8 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
       WokenMark woken(mutex.woken_);
       if (!newcomer) woken.clear();
       const bool will_be_served = woken.is_set(presence);
-      const auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
-      const auto others = will_be_served ? all : line_of(list, presence);
+      const auto all = will_be_served ? RWWord::WriterList::served : RWWord::WriterList::unserved;
+      const auto others = will_be_served ? all : list_state_of(list, presence);
       const auto announced = RWWord::announce(mutex.word_, counts, others, all);
       if (announced == RWWord::Announced::holds) {
         as_lock(mutex.lock_).unlock();
@@ -296,14 +297,14 @@ void RWMutex::lock_slow() noexcept { (void)Insides::lock(*this, Insides::ForEver
 bool RWMutex::lock_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
   using Limited = Insides::Limited<sync::UntilTime>;
-  return Insides::lock(*this, Limited{{deadline}, Insides::writer_leaves});
+  return Insides::lock(*this, Limited{{deadline}, Insides::withdraw_writer});
 }
 
 bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
   if (try_lock()) return true;
   if (source == nullptr) return Insides::lock(*this, Insides::ForEver{});
   using Limited = Insides::Limited<sync::UnlessOver>;
-  return Insides::lock(*this, Limited{{*source}, Insides::writer_leaves});
+  return Insides::lock(*this, Limited{{*source}, Insides::withdraw_writer});
 }
 
 // It is counted.
@@ -321,7 +322,7 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
       as_lock(mutex.lock_).unlock();
       return true;
     }
-    if (RWWord::is_abandoned(counts, line_of(as_list(mutex.writers_), presence))) {
+    if (RWWord::is_abandoned(counts, list_state_of(as_list(mutex.writers_), presence))) {
       RWWord::enter_abandoned(counts);
       as_lock(mutex.lock_).unlock();
       return true;
@@ -337,16 +338,16 @@ void RWMutex::lock_shared_slow() noexcept { (void)Insides::lock_shared(*this, In
 
 bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
-  if (RWWord::enter_shared(word_)) return true;
+  if (RWWord::add_reader(word_)) return true;
   using Limited = Insides::Limited<sync::UntilTime>;
-  return Insides::lock_shared(*this, Limited{{deadline}, Insides::reader_leaves});
+  return Insides::lock_shared(*this, Limited{{deadline}, Insides::withdraw_reader});
 }
 
 bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
-  if (RWWord::enter_shared(word_)) return true;
+  if (RWWord::add_reader(word_)) return true;
   if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
   using Limited = Insides::Limited<sync::UnlessOver>;
-  return Insides::lock_shared(*this, Limited{{*source}, Insides::reader_leaves});
+  return Insides::lock_shared(*this, Limited{{*source}, Insides::withdraw_reader});
 }
 
 void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
@@ -387,18 +388,18 @@ void RWMutex::unlock_slow() noexcept {
     if (writer != nullptr && !WokenMark(woken_).is_set(presence)) {
       writers = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
     }
-    switch (RWWord::leave(word_, counts, writers)) {
-      case RWWord::Leaving::not_yet:
+    switch (RWWord::release(word_, counts, writers)) {
+      case RWWord::Releasing::not_yet:
         as_lock(lock_).unlock();
         continue;
-      case RWWord::Leaving::to_readers:
+      case RWWord::Releasing::to_readers:
         writer = nullptr;
         break;
-      case RWWord::Leaving::to_readers_and_compete:
+      case RWWord::Releasing::to_readers_and_compete:
         list.unlink(*writer);
         WokenMark(woken_).set(*writer, presence);
         break;
-      case RWWord::Leaving::to_writer:
+      case RWWord::Releasing::to_writer:
         let_first_in(list, word_, counts, InTransit(given_), presence);
         break;
     }

@@ -78,27 +78,28 @@ class RWWord {
     return word.compare_exchange_strong(expected, 0, base::release, base::relaxed);
   }
   // False: counted, not admitted.
-  [[nodiscard]] static bool enter_shared(Word& word) {
+  [[nodiscard]] static bool add_reader(Word& word) {
     return word.fetch_add(1, base::acquire) < kWriter;
   }
   // False: a writer may wait for it.
-  [[nodiscard]] static bool leave_shared(Word& word) {
+  [[nodiscard]] static bool remove_reader(Word& word) {
     return word.fetch_sub(1, base::release) < kWriter;
   }
 
   // ---- under the lock
 
   enum class Announced { holds, waits_for_readers, waits_for_writer };
-  enum class Line {
-    served,  // nobody else is on the list of writers, or one of them is woken and will look at it
-    waiting
+  enum class WriterList {
+    served,   // it is empty, or one of its writers is woken and will look at it
+    unserved  // a writer waits that nobody is about to look at
   };
   // `others`: the list without the caller. `all`: with it.
-  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, Line others, Line all) {
+  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, WriterList others,
+                                          WriterList all) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       bool taken = (now & kWriter) != 0;
-      bool call = (taken ? all : others) == Line::waiting;
+      bool call = (taken ? all : others) == WriterList::unserved;
       std::uint64_t to = now | kWriter | (call ? kCall : 0);
       if (!word.compare_exchange_weak(now, to, base::acquire, base::relaxed)) continue;
       if (taken) return Announced::waits_for_writer;
@@ -119,8 +120,8 @@ class RWWord {
 
   // `writers`: their list. WRITER is set, and no writer holds it or waits for the readers to
   // depart.
-  static bool is_abandoned(const RWCounts& counts, Line writers) {
-    return counts.departing != 0 && writers == Line::served;
+  static bool is_abandoned(const RWCounts& counts, WriterList writers) {
+    return counts.departing != 0 && writers == WriterList::served;
   }
   // By a reader that is counted but not admitted, and found no admission: it is in.
   static void enter_abandoned(RWCounts& counts) {
@@ -150,7 +151,7 @@ class RWWord {
 
   // Readers that were admitted have been dropped before they came. True: the first writer on the list waited for the
   // last of them, it is in.
-  [[nodiscard]] static bool leave_dropped(Word& word, RWCounts& counts, std::uint32_t dropped) {
+  [[nodiscard]] static bool remove_dropped(Word& word, RWCounts& counts, std::uint32_t dropped) {
     bool awaited = word.fetch_sub(dropped, base::relaxed) >= kWriter;  // relaxed: they did nothing
     if (!awaited) return false;
     counts.departing -= dropped;
@@ -158,14 +159,14 @@ class RWWord {
   }
 
   // By a writer on its way out.
-  enum class Leaving {
+  enum class Releasing {
     not_yet,                 // nobody waits: unlock the lock, then try_unlock
     to_readers,              // wake all readers on the list
     to_readers_and_compete,  // the same, and the first writer: it is woken
     to_writer                // the first writer on the list is in
   };
   enum class Writers { none, waiting, starving };
-  [[nodiscard]] static Leaving leave(Word& word, RWCounts& counts, Writers writers) {
+  [[nodiscard]] static Releasing release(Word& word, RWCounts& counts, Writers writers) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       std::uint64_t readers = readers_of(now);
@@ -176,18 +177,18 @@ class RWWord {
       if (!word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) continue;
       counts.admissions += static_cast<std::uint32_t>(readers) - counts.listed;
       counts.listed = 0;
-      if (writers == Writers::waiting) return Leaving::to_readers_and_compete;
-      if (readers == 0) return writers == Writers::none ? Leaving::not_yet : Leaving::to_writer;
+      if (writers == Writers::waiting) return Releasing::to_readers_and_compete;
+      if (readers == 0) return writers == Writers::none ? Releasing::not_yet : Releasing::to_writer;
       if (writers == Writers::starving) counts.departing = static_cast<std::uint32_t>(readers);
-      return Leaving::to_readers;
+      return Releasing::to_readers;
     }
   }
 
   // A writer was let in from the list: is anybody left on it?
-  static void set_call(Word& word, Line others) {
+  static void set_call(Word& word, WriterList others) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
-      std::uint64_t to = others == Line::waiting ? now | kCall : now & ~kCall;
+      std::uint64_t to = others == WriterList::unserved ? now | kCall : now & ~kCall;
       // relaxed: the lock orders the list
       if (word.compare_exchange_weak(now, to, base::relaxed, base::relaxed)) return;
     }

@@ -5,24 +5,24 @@
 //                 park                  withdraw
 //     LISTED -----------> PARKED ------------------> WITHDRAWN      never notified: the notifier goes on to the next
 //        |                   |
-//        | claim             | claim
+//        | choose            | choose
 //        v        park       v
-//     CLAIMED ----------> CLAIMED_PARKED
+//     CHOSEN -----------> CHOSEN_PARKED
 //        |                   |
 //        | finish            | finish: the notifier must wake it
 //        v                   v
 //     SIGNALLED <------------+                                      park is refused: it goes on by itself
 //
-//   A waiter is LISTED from before its lock is released; park is its commit step. The notifier claims it and takes it
-//   off the list, under the list's lock, and finishes after that. A claimed waiter's record stays: until finish it
+//   A waiter is LISTED from before its lock is released; park is its commit step. The notifier chooses it and takes it
+//   off the list, under the list's lock, and finishes after that. A chosen waiter's record stays: until finish it
 //   can only be parked. cancel is LISTED -> WITHDRAWN, by a waiter that does not want to wait after all.
 //
-// No loss   Claim and withdraw are compare-exchanges on one word. So a notification goes to one waiter, which returns
+// No loss   Choose and withdraw are compare-exchanges on one word. So a notification goes to one waiter, which returns
 //           notified, or on to the next on the list; one that withdrew has had none. Park and finish are as well: either
 //           the waiter finds SIGNALLED or the notifier finds it parked.
 // Commit    withdraw may come before park, from another thread. It waits for it (not_yet), as the waiter may go on, and
 //           its record be gone, as soon as withdraw has succeeded.
-// Lifetime  What they wait for may be destroyed once all have been notified, so a claimed waiter touches its record
+// Lifetime  What they wait for may be destroyed once all have been notified, so a chosen waiter touches its record
 //           only. One that withdrew still takes itself off the list; it is left there until then, and ~CondVar
 //           waits for it.
 // Orders    [signal] acq_rel: what the notifier did is seen by the waiter, and the waiter's saved context by the notifier.
@@ -38,15 +38,13 @@ namespace magpie::sync {
 class SignalWord {
  public:
   // By the waiter. False: it has been notified already.
-  [[nodiscard]] bool park() { return leave(kListed, kParked) || leave(kClaimed, kClaimedParked); }
+  [[nodiscard]] bool park() { return move(kListed, kParked) || move(kChosen, kChosenParked); }
 
   // By the notifier. False: it has withdrawn.
-  [[nodiscard]] bool claim() { return leave(kListed, kClaimed) || leave(kParked, kClaimedParked); }
+  [[nodiscard]] bool choose() { return move(kListed, kChosen) || move(kParked, kChosenParked); }
 
-  // By the notifier, of one that it claimed. True: wake it.
-  [[nodiscard]] bool finish() {
-    return word_.exchange(kSignalled, base::acq_rel) == kClaimedParked;
-  }
+  // By the notifier, of a waiter that it chose. True: wake it.
+  [[nodiscard]] bool finish() { return word_.exchange(kSignalled, base::acq_rel) == kChosenParked; }
 
   // For the waiter, when time is up.
   enum class Withdrawn { yes, no_notified, not_yet };
@@ -59,16 +57,16 @@ class SignalWord {
   }
 
   // By the waiter, instead of park. False: it is, or is about to be, notified: wait for is_signalled.
-  [[nodiscard]] bool cancel() { return leave(kListed, kWithdrawn); }
+  [[nodiscard]] bool cancel() { return move(kListed, kWithdrawn); }
   bool is_signalled() const { return word_.load(base::acquire) == kSignalled; }
 
   bool is_withdrawn() const { return word_.load(base::relaxed) == kWithdrawn; }
 
  private:
-  static constexpr std::uint8_t kListed = 0, kParked = 1, kClaimed = 2, kClaimedParked = 3,
+  static constexpr std::uint8_t kListed = 0, kParked = 1, kChosen = 2, kChosenParked = 3,
                                 kSignalled = 4, kWithdrawn = 5;
 
-  bool leave(std::uint8_t from, std::uint8_t to) {
+  bool move(std::uint8_t from, std::uint8_t to) {
     return word_.compare_exchange_strong(from, to, base::acq_rel, base::acquire);
   }
 

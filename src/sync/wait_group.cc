@@ -141,7 +141,7 @@ struct WaitGroup::Insides {
   }
 
   // Time is up, or the context is over. False: too late, the count has become zero.
-  static bool leave_line(sched::Waiter&, void* sleeper) {
+  static bool withdraw(sched::Waiter&, void* sleeper) {
     auto& self = *static_cast<GroupSleeper*>(sleeper);
     WaitList& list = as_list(self.group.waiters_);
     Presence presence;
@@ -172,10 +172,10 @@ struct WaitGroup::Insides {
     as_list(group.waiters_).push(self, Presence());
     constexpr auto kReason = sched::WaitReason::wait_group;
     bool woken = limit.source == nullptr
-                     ? self.waiter.wait_until(limit.deadline, kReason, unlock_when_asleep,
-                                              leave_line, &self, look_again)
+                     ? self.waiter.wait_until(limit.deadline, kReason, unlock_when_asleep, withdraw,
+                                              &self, look_again)
                      : limit.source->wait(self.waiter, limit.deadline, kReason, unlock_when_asleep,
-                                          leave_line, &self, look_again);
+                                          withdraw, &self, look_again);
     if (!woken) return Waited::limit_reached;
     return self.gave_up ? Waited::dropped : Waited::zero;
   }

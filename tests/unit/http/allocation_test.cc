@@ -108,7 +108,7 @@ RT_TEST(HttpAllocation, ASteadyConnectionAllocatesNothing) {
       std::string(100, 'b');
   long counted = -1;
   server.serve_connection(std::make_unique<Asker>(request, counted));
-  // Others may allocate now and then: the watchman's goroutine, the test's own.
+  // Others may allocate now and then: the goroutine of the timeouts, the test's own.
   EXPECT_LT(counted, 20);
 }
 

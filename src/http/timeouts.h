@@ -1,11 +1,11 @@
 // watch.h: connections that take too long are told so.
 //
 // A busy connection changes what it waits for several times per request. Timers for that would cost more than the rest. So
-// each connection only writes down what it does and until when, and one goroutine per server, the watchman, looks at
+// each connection only writes down what it does and until when, and one goroutine per server, the timeouts, looks at
 // all of them every now and then. To end a wait it moves the stream's deadline into the past: the connection's own
 // goroutine wakes up with errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
 //
-// A handler that works for long, and has asked for its request's context, is told by it that the client has left: the watchman
+// A handler that works for long, and has asked for its request's context, is told by it that the client has left: the timeouts
 // asks the system.
 //
 // At the limit of connections those are asked to end that have been silent for longest. At a shutdown all silent ones are,
@@ -52,15 +52,15 @@ std::int64_t rough_now_ns() noexcept;
 // When a time that begins then, by that clock, is over.
 std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept;
 
-class Watchman;
+class Timeouts;
 
-class Watched {
+class PhaseClock {
  public:
-  // Has the watchman look at it from now on.
-  Watched(Watchman& watchman, net::Stream& stream);
-  ~Watched();
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  // Has the timeouts look at it from now on.
+  PhaseClock(Timeouts& timeouts, net::Stream& stream);
+  ~PhaseClock();
+  PhaseClock(const PhaseClock&) = delete;
+  PhaseClock& operator=(const PhaseClock&) = delete;
 
   // Says what the connection does from now on, for at most the time of that phase.
   void enter(Phase phase);
@@ -75,7 +75,7 @@ class Watched {
   bool has_to_end() const;
 
  private:
-  friend class Watchman;
+  friend class Timeouts;
   void change(Phase phase, std::int64_t due_ns, std::int64_t now_ns);
   void look(std::int64_t now_ns);
   // The server shuts down: a silent connection has little time left.
@@ -86,12 +86,12 @@ class Watched {
   std::optional<Context> take_context_of_departed();
   void end_wait_locked();
 
-  Watchman& watchman_;
+  Timeouts& timeouts_;
   net::Stream& stream_;
 
-  // guarded by the watchman's mutex_
-  Watched* next_ = nullptr;
-  Watched* previous_ = nullptr;
+  // guarded by the timeouts's mutex_
+  PhaseClock* next_ = nullptr;
+  PhaseClock* previous_ = nullptr;
 
   mutable Mutex mutex_;
   // guarded by mutex_
@@ -103,9 +103,9 @@ class Watched {
   std::optional<Context> context_;  // to cancel if the peer leaves
 };
 
-class Watchman : public std::enable_shared_from_this<Watchman> {
+class Timeouts : public std::enable_shared_from_this<Timeouts> {
  public:
-  Watchman(const PhaseTimes& times, std::chrono::nanoseconds look_every)
+  Timeouts(const PhaseTimes& times, std::chrono::nanoseconds look_every)
       : times_(times), look_every_(look_every) {}
 
   std::int64_t time_of(Phase phase) const { return times_.of(phase); }
@@ -124,9 +124,9 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   bool wait_until_empty(detail::DeadlineNs deadline);
 
  private:
-  friend class Watched;
-  void add(Watched& connection);
-  void remove(Watched& connection);
+  friend class PhaseClock;
+  void add(PhaseClock& connection);
+  void remove(PhaseClock& connection);
   void walk();
   void look_for_departed(std::unique_lock<Mutex>& hold);
 
@@ -140,9 +140,9 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   mutable Mutex mutex_;
   CondVar changed_;  // there is none left
   // guarded by mutex_
-  Watched* first_ = nullptr;  // the newest
-  Watched* last_ = nullptr;
-  Watched* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
+  PhaseClock* first_ = nullptr;  // the newest
+  PhaseClock* last_ = nullptr;
+  PhaseClock* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
   std::size_t count_ = 0;
   bool walks_ = false;
 };
