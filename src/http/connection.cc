@@ -267,44 +267,41 @@ bool Connection::may_keep_alive() const {
   return !last_ && !core_.timeouts().draining() && exchange_->in.worth_draining();
 }
 
-// The answer to the request whose head has come. Whether the connection may be used for another.
+// Answers the request whose head has come. True: the connection may be used for another one.
 bool Connection::answer() {
+  RequestState& in = exchange_->in;
+  ResponseState& out = exchange_->out;
+  const Route* route = begin_request();
+  // If the next request is here already, the answers may go together. But the peer must not wait
+  // for a slow handler, so a route earns that by being quick.
+  const bool next_is_here = in.has_next();
+  const bool quick = route != nullptr && route->is_quick();
+  if (!quick) out.flush_held();
+  out.begin({.version = in.head().version,
+             .head_only = in.method() == "HEAD",
+             .keep_alive = in.head().keep_alive && early_status_ == 0,
+             .hold_back = quick && next_is_here});
+  const std::int64_t began = next_is_here && route != nullptr ? detail::steady_now_ns() : 0;
+  call_handler();
+  if (began != 0) route->note_run(detail::steady_now_ns() - began);
+  if (broken_ || !out.keep_alive()) return false;
+  if (in.body_is_read()) return true;
+  return in.worth_draining() && in.drain();
+}
+
+// Finds the route, which may be null, and what to answer without asking its handler.
+const Route* Connection::begin_request() {
   head_due_ns_ = idle_due_ns_ = 0;
   answer_time_.begin();
   clock_.enter(Phase::busy);
   RequestState& in = exchange_->in;
-  ResponseState& out = exchange_->out;
-  const Head& head = in.head();
   const int refusal = in.route(core_.router());
   const Route* route = in.match().route;
   std::uint64_t limit = core_.options().max_body_bytes;
   if (route != nullptr && route->max_body_bytes) limit = *route->max_body_bytes;
   const bool fits = in.begin_body(limit);
-  early_status_ = refusal != 0 ? refusal : head.other_expectation ? 417 : !fits ? 413 : 0;
-
-  // The next request is here already: the answers may go together, unless somebody would wait for a slow handler.
-  // A route earns that by being quick.
-  const bool next_is_here = in.has_next();
-  const bool quick =
-      route != nullptr && route->quick_runs.load(std::memory_order_relaxed) >= kQuickRuns;
-  if (!quick) out.flush_held();
-  out.begin({.version = head.version,
-             .head_only = in.method() == "HEAD",
-             .keep_alive = head.keep_alive && early_status_ == 0,
-             .hold_back = quick && next_is_here});
-  const std::int64_t began = next_is_here && route != nullptr ? detail::steady_now_ns() : 0;
-  call_handler();
-  if (began != 0) {
-    const bool was_quick = detail::steady_now_ns() - began < kQuickNs;
-    const int runs = route->quick_runs.load(std::memory_order_relaxed);
-    if (!was_quick)
-      route->quick_runs.store(0, std::memory_order_relaxed);
-    else if (runs < kQuickRuns)
-      route->quick_runs.store(runs + 1, std::memory_order_relaxed);
-  }
-  if (broken_ || !out.keep_alive()) return false;
-  if (in.body_is_read()) return true;
-  return in.worth_draining() && in.drain();
+  early_status_ = refusal != 0 ? refusal : in.head().other_expectation ? 417 : !fits ? 413 : 0;
+  return route;
 }
 
 // Runs middlewares and handler, and ends the response.

@@ -5,6 +5,14 @@
 //        |    v                                                 |
 //        |  rest: without buffers, one page of stack            |
 //        +------------------- keep alive <----------------------+
+//
+// A request, file by file:
+//   server.cc            accepts the connection and starts its goroutine, which calls run()
+//   connection.cc        receive_head() reads into the Input of the exchange (exchange.h, input.h)
+//   request_state.cc     parse() finds the head's parts (parser.cc), route() its handler (router.cc)
+//   connection.cc        answer() begins the ResponseState and calls middlewares and handler
+//   request.cc, response.cc     what the handler sees: shells of RequestState and ResponseState
+//   response_state.cc    makes the bytes; connection.cc send() writes them to the stream
 #pragma once
 
 #include <cstdint>
@@ -67,10 +75,6 @@ class Connection {
  private:
   enum class Got : std::uint8_t { head, end, refused };
 
-  // A handler that was that quick so often in a row.
-  static constexpr int kQuickRuns = 8;
-  static constexpr std::int64_t kQuickNs = 200'000;
-
   void serve();
   void give_way();
   Got receive_head();
@@ -80,6 +84,7 @@ class Connection {
   bool bytes_are_here() const;
   bool rest();
   bool answer();
+  const Route* begin_request();
   void call_handler();
   void refuse(int status);
   void linger();

@@ -91,6 +91,8 @@ class RequestState {
   std::string& new_text();
   std::string_view slice(const Slice& place) const { return place.of(input.message()); }
   Target target_parts() const;
+  [[nodiscard]] int split_path(std::string_view path);
+  void fill_params();
   std::size_t read_more(std::span<char> into);
   std::size_t read_length(std::span<char> into);
   std::size_t read_chunks(std::span<char> into);

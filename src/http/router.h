@@ -25,9 +25,23 @@ struct Route {
   std::optional<std::uint64_t> max_body_bytes;
   std::vector<std::string> names;  // of the parameters, in the order of the path
 
-  // How often in a row its handler was quick, up to a limit: see Connection::answer().
-  // atomic, a hint
-  mutable std::atomic<int> quick_runs{0};
+  // A handler is quick if its last runs all were. Then its answers may wait for each other.
+  bool is_quick() const { return quick_runs_.load(std::memory_order_relaxed) >= kQuickRuns; }
+  // Goroutines that note at the same time may lose a run: a hint.
+  void note_run(std::int64_t ns) const {
+    const int runs = quick_runs_.load(std::memory_order_relaxed);
+    if (ns >= kQuickNs) {
+      quick_runs_.store(0, std::memory_order_relaxed);
+    } else if (runs < kQuickRuns) {
+      quick_runs_.store(runs + 1, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr int kQuickRuns = 8;
+  static constexpr std::int64_t kQuickNs = 200'000;
+
+  mutable std::atomic<int> quick_runs_{0};  // atomic, a hint: quick runs in a row, up to the limit
 };
 
 struct Match {
