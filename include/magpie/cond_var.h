@@ -188,7 +188,7 @@ class CondVar {
   bool unlock_and_wait(UserLock user, Until until, const std::stop_token* stop);
   void notify_all_for_stop() noexcept;
 
-  // Protocol [signal]: src/sync/signal_word.h.
+  // [signal]: src/sync/signal_word.h.
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::WaitStorage waiters_;
 };

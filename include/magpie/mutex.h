@@ -16,7 +16,7 @@ namespace magpie {
 
 namespace detail {
 
-// Protocol [mutex]: src/sync/mutex_core.h.
+// [mutex]: src/sync/mutex_core.h.
 struct MutexState {
   std::atomic<std::uint32_t> word{0};   // atomic [mutex]
   std::atomic<std::uint32_t> lock{0};   // atomic [lock]

@@ -155,7 +155,7 @@ class RWMutex {
   void lock_shared_slow() noexcept;
   void unlock_shared_slow(std::uint64_t before) noexcept;
 
-  // Protocol [rw-mutex]: src/sync/rw_mutex_core.h.
+  // [rw-mutex]: src/sync/rw_mutex_core.h.
   std::atomic<std::uint64_t> word_{0};  // atomic [rw-mutex]
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   std::uint32_t counts_[4] = {};

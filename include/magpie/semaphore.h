@@ -90,7 +90,7 @@ class Semaphore {
   bool try_acquire_slow(std::int64_t units);
   bool release_and_serve(std::int64_t units);
 
-  // Protocol [semaphore]: src/sync/semaphore_core.h.
+  // [semaphore]: src/sync/semaphore_core.h.
   std::atomic<std::uint64_t> word_;     // atomic [semaphore]
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::TransitStorage given_;

@@ -124,7 +124,7 @@ class WaitGroup {
   // Sets the count to zero if counts_dropped(). One caller at a time.
   void forget_dropped();
 
-  // Protocol [wait-group]: src/sync/wait_group_core.h.
+  // [wait-group]: src/sync/wait_group_core.h.
   std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
   std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;

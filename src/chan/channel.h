@@ -1,12 +1,15 @@
-// channel.h: a channel: a lock, a ring of elements, and two lists of those who wait. See [chan] in chan_state.h.
+// channel.h: a channel: a lock, a ring of elements, and two lists of waiters. [chan]: chan_state.h.
 //
-// Hand-off  A partner that waits is served directly: the value moves between the two stacks, the ring is not touched.
-//           Only a receiver at a full ring takes the oldest element and puts the longest waiting sender's in its place.
-// Wake-ups  The partner is woken by the caller after the unlock: the locked functions return it.
-// User code None runs under the lock, or inside at all. Elements are moved there as bytes, or by functions that are
-//           known to be harmless (magpie/plain_move.h). All others are pointers to boxes (magpie/detail/element.h).
-// Lifetime  Channels come from memory that stays theirs (channel_pool.h), as [quick-lock] demands: a goroutine that
-//           parks releases the lock after it can be woken, so it may have dropped the last handle meanwhile.
+// Hand-off  A waiting partner is served directly: the value moves between the two stacks, and the
+//           ring is not touched. Only a receiver at a full ring takes the oldest element, and puts
+//           the value of the longest waiting sender in its place.
+// Wake-ups  The locked functions return the partner. The caller wakes it after the unlock. User
+// code None runs under the lock, or inside the runtime at all. Elements are moved there as bytes,
+//           or by functions that are known to be harmless (magpie/plain_move.h). All others are
+//           pointers to boxes (magpie/detail/element.h).
+// Lifetime  Channels come from memory that stays theirs (channel_pool.h), as [quick-lock] demands.
+//           A goroutine that parks releases the lock after it can be woken, so it may have dropped
+//           the last handle meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -97,7 +100,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return {state.closed() ? ChanResult::closed : ChanResult::refused};
   }
 
-  // Whether send_locked or receive_locked would do something. A select that waits may still be lost to another channel.
+  // Whether send_locked or receive_locked would do something. A select that waits may still be lost
+  // to another channel.
   bool can_send_locked(const Presence& presence) {
     return state.closed() || state.count() < state.capacity() || has_waiter(receivers, presence);
   }

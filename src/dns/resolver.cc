@@ -1,7 +1,8 @@
 // resolver.cc: a question to the name servers, asked by the goroutine that waits for the answer.
 //
-// c-ares only ever works when it is called, and never blocks then. Each question has a channel of its own, so none is used by two
-// at a time. Its sockets are gathered in an epoll instance, which is itself a descriptor that can be waited for.
+// c-ares only ever works when it is called, and never blocks then. Each question has a channel of
+// its own, so none is used by two at a time. Its sockets are gathered in an epoll instance, which
+// is itself a descriptor that can be waited for.
 #include <magpie/net/dns.h>
 
 #include <ares.h>

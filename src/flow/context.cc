@@ -21,7 +21,8 @@ namespace detail {
 
 using flow::ContextEnd;
 
-// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there, nobody waits for it.
+// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there,
+// nobody waits for it.
 class Settling {
  public:
   void add(int) {
@@ -154,8 +155,9 @@ auto ContextNode::end_locked() {
   };
 }
 
-// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and lets everybody else who
-// destroys that wait. So the goroutine must stay on its thread, and no other may run there, while one waits.
+// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and
+// lets everybody else who destroys that wait. So the goroutine must stay on its thread, and no
+// other may run there, while one waits.
 class StopAsker {
  public:
   void operator()(ContextNode& node) {

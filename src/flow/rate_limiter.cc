@@ -1,14 +1,16 @@
 // rate_limiter.cc: tokens are stretches of time.
 //
-//   A token is a stretch of 1 / rate on the axis of time. Whoever takes tokens gets a stretch of so many, which begins
-//   now or later and overlaps with nobody's; its turn comes `burst / rate` before its end, which may be past already.
-//   Usually that is the stretch behind all others, from full_at_ns_ on. So nobody has to refill anything, and those who
-//   wait have their turns reserved in the order in which they came. One that gives up leaves a gap, and the first who
-//   fits into a gap gets it: nobody else's turn changes.
+//   A token is a stretch of 1 / rate on the time axis. A caller that takes n tokens gets a stretch
+//   of n of them, which begins now or later and overlaps with no other caller's. The caller's turn
+//   comes `burst / rate` before the end of its stretch, which may be past already. Usually that is
+//   the stretch behind all others, from full_at_ns_ on. So nobody has to refill anything, and
+//   waiting callers have their turns reserved in the order in which they came. A caller that gives
+//   up leaves a gap, and the next caller that fits into it gets it: no other turn changes.
 //
-// Limit  Of those whose turn came between t1 and t2 each stretch begins after t1: if its owner did not wait it begins
-//        after now, else not more than `burst` before its end, which is `burst` after its turn. And it ends
-//        before t2 + burst / rate. As they do not overlap they have at most burst + rate * (t2 - t1) tokens.
+// Limit  Take the callers whose turn came between t1 and t2. Each of their stretches begins after
+//        t1: a stretch whose owner did not wait begins after now, any other at most `burst` before
+//        its end, which is `burst` after its turn. And each ends before t2 + burst / rate. As they
+//        do not overlap, they hold at most burst + rate * (t2 - t1) tokens.
 #include <magpie/rate_limiter.h>
 
 #include <algorithm>

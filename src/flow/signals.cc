@@ -5,7 +5,8 @@
 //
 // The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The
 // keeper is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
-// lets in just the signals that are wanted: also in programs that block signals in all their threads.
+// lets in just the signals that are wanted: also in programs that block signals in all their
+// threads.
 //
 // No loss    A channel has room for one of each kind. What was sent to it last, as many as it
 //            holds, is in it: if the kind is among those, the signal is the same one; if not, there

@@ -107,8 +107,8 @@ bool TaskGroup::take_slot_until(detail::DeadlineNs deadline) {
 
 bool TaskGroup::try_take_slot() { return take_slot_until(0); }
 
-// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its acquire. done() is
-// last: wait() may destroy the group then.
+// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its
+// acquire. done() is last: wait() may destroy the group then.
 void TaskGroup::end_one() {
   if (slots_) slots_->release();
   active_.fetch_sub(1, std::memory_order_release);

@@ -132,8 +132,8 @@ ClientCore::Limits ClientCore::limits(std::optional<std::chrono::nanoseconds> ti
   return {deadline, context};
 }
 
-// An attempt to connect cannot be called off. If somebody may lose patience it is made by a goroutine of its own, which closes
-// what comes too late.
+// An attempt to connect cannot be called off. If somebody may lose patience it is made by a
+// goroutine of its own, which closes what comes too late.
 std::unique_ptr<net::Stream> ClientCore::dial(const Url& url, const Limits& limits) {
   const detail::DeadlineNs deadline =
       std::min(limits.deadline, detail::deadline_after(options.connect_timeout));
@@ -171,7 +171,8 @@ std::unique_ptr<ClientReply> ClientCore::ask(const Question& question, const Url
       try {
         return ask_on(std::move(kept), question, url, limits, head, heard);
       } catch (const std::system_error& error) {
-        // The server may have closed it just now. What it may do twice, and has not begun to answer, is asked again.
+        // The server may have closed it just now. What it may do twice, and has not begun to
+        // answer, is asked again.
         if (heard || question.source != nullptr || !may_be_repeated(question.method) ||
             error.code() == std::errc::timed_out || error.code() == std::errc::operation_canceled)
           throw;

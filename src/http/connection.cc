@@ -37,8 +37,8 @@ void Connection::run() {
   try {
     serve();
   } catch (...) {
-    // Reading or writing failed: the peer has gone, or is too slow, or the server is over. Or there was no memory. Whatever it
-    // is, it ends this connection and no other.
+    // Reading or writing failed: the peer has gone, or is too slow, or the server is over. Or there
+    // was no memory. Whatever it is, it ends this connection and no other.
     (void)detail::caught();
   }
   stream_->close();
@@ -72,8 +72,8 @@ void Connection::serve() {
   }
 }
 
-// A peer whose next request is always there keeps its goroutine from ever waiting: after some requests it is the others' turn,
-// long before the slice ends.
+// A peer whose next request is always there keeps its goroutine from ever waiting: after some
+// requests it is the others' turn, long before the slice ends.
 void Connection::give_way() {
   if (++requests_since_yield_ < kRequestsBetweenYields) return;
   requests_since_yield_ = 0;
@@ -371,8 +371,8 @@ void Connection::answer_error(std::exception_ptr error) {
 
 // ---- ends
 
-// The head cannot be understood, so the connection cannot be used any more. Middlewares see it all the same, those that log
-// and count above all.
+// The head cannot be understood, so the connection cannot be used any more. Middlewares see it all
+// the same, those that log and count above all.
 void Connection::refuse(int status) {
   answer_time_.begin();
   clock_.enter(Phase::busy);
@@ -388,8 +388,8 @@ void Connection::refuse(int status) {
   linger();
 }
 
-// Closing while bytes of the peer are unread would reset the connection and might destroy the answer on its way. So: say
-// that this was all, and read until the peer has seen it.
+// Closing while bytes of the peer are unread would reset the connection and might destroy the
+// answer on its way. So: say that this was all, and read until the peer has seen it.
 void Connection::linger() {
   exchange_->in.input.clear();
   clock_.enter(Phase::lingering);  // TLS says its farewell, which may block

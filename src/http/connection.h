@@ -1,4 +1,5 @@
-// connection.h: one connection of a server, from its first request to its end; a goroutine of its own runs it.
+// connection.h: one connection of a server, from its first request to its end; a goroutine of its
+// own runs it.
 //
 //     wait for a head --> parse --> handler --> finish, drain --+--> close
 //        ^    |  idle for a second                              |
@@ -9,7 +10,8 @@
 // A request, file by file:
 //   server.cc            accepts the connection and starts its goroutine, which calls run()
 //   connection.cc        receive_head() reads into the Input of the exchange (exchange.h, input.h)
-//   request_state.cc     parse() finds the head's parts (parser.cc), route() its handler (router.cc)
+//   request_state.cc     parse() finds the head's parts (parser.cc), route() its handler
+//                        (router.cc)
 //   connection.cc        answer() begins the ResponseState and calls middlewares and handler
 //   request.cc, response.cc     what the handler sees: shells of RequestState and ResponseState
 //   response_state.cc    makes the bytes; connection.cc send() writes them to the stream
@@ -43,11 +45,12 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Serves until the end. Does not throw, whatever the peer does and however little memory there is.
+  // Serves until the end. Does not throw, whatever the peer does and however little memory there
+  // is.
   void run();
 
-  // ---- for the exchange
-  // Blocks for at least a byte; 0: the end. Throws StatusError 408 when the time of the phase is over, std::system_error.
+  // ---- for the exchange Blocks for at least a byte; 0: the end. Throws StatusError 408 when the
+  // time of the phase is over, std::system_error.
   std::size_t receive_body(std::span<char> into, std::int64_t due_ns);
   // Blocks until all is taken. Throws std::system_error.
   void send(std::span<const std::span<const std::byte>> parts);

@@ -158,7 +158,8 @@ void ResponseState::send(std::string_view body) {
   stage_ = Stage::done;
   const bool silent = terms_.head_only || has_no_body();
   framing_ = Framing::length;
-  // The answer to HEAD tells the length that GET's would have. A handler may know it without making the body.
+  // The answer to HEAD tells the length that GET's would have. A handler may know it without making
+  // the body.
   std::optional<std::uint64_t> length = body.size();
   if (terms_.head_only && body.empty() && announced_) length = announced_;
   if (status_ == 304 && body.empty()) length = announced_;

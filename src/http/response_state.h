@@ -4,8 +4,9 @@
 //    open --write() beyond the buffer, flush()--> streaming --finish()--> done
 //    open --write() a little, finish()------------> done      as send()
 //
-// The status line is not known until the head is sent, so the fields are collected as text. `out_` holds bytes for the wire that were
-// held back, because the answer to the next request, which is here already, will go with them.
+// The status line is not known until the head is sent, so the fields are collected as text. `out_`
+// holds bytes that were held back, because the answer to the next request, which is here already,
+// will go with them.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,7 @@ class ResponseState {
   // An interim response.
   void send_now(std::string_view bytes);
 
-  // ---- who answers, when the request has a time-out: the handler, or the timer, in another goroutine
+  // ---- a request with a time-out: the handler answers, or the timer, in another goroutine
   void set_timed() { timed_ = true; }
   // The timer's goroutine. True: it may answer, and the handler's attempts fail.
   bool try_answer_as_timer();

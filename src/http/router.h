@@ -1,8 +1,9 @@
 // router.h: which handler a request is for. Made before the first request, then only read.
 //
-// A tree of path segments. At each node the literal child is tried first, then the parameter, then the rest; if one way
-// leads nowhere the next is tried, so the most literal pattern wins from left to right. A pattern has few
-// parameters, so this ends quickly: two children are tried at most where patterns share a prefix.
+// A tree of path segments. At each node find() tries the literal child first, then the parameter,
+// then the rest. If one way leads nowhere it tries the next, so the most literal pattern wins from
+// left to right. A pattern has few parameters, so this ends quickly: at most two children are tried
+// where patterns share a prefix.
 #pragma once
 
 #include <atomic>
@@ -55,8 +56,8 @@ class Router {
   // Throws std::invalid_argument.
   void add(std::string_view pattern, Handler handler, std::optional<std::uint64_t> max_body_bytes);
 
-  // The segments of the path, decoded; `values` gets those that parameters stand for, with {rest...} as index and count
-  // of segments in `rest`.
+  // The segments of the path, decoded; `values` gets those that parameters stand for, with
+  // {rest...} as index and count of segments in `rest`.
   struct Values {
     std::vector<std::uint32_t> segments;  // of each parameter
     bool rest = false;                    // the last one stands for all segments from there on

@@ -1,4 +1,5 @@
-// server_core.h: what a server's goroutines share. They hold it, so that it outlives the Server if a handler does.
+// server_core.h: what a server's goroutines share. They hold it, so that it outlives the Server if
+// a handler does.
 #pragma once
 
 #include <atomic>

@@ -1,19 +1,21 @@
-// watch.h: connections that take too long are told so.
+// timeouts.h: ends the waits of connections that take too long.
 //
-// A busy connection changes what it waits for several times per request. Timers for that would cost more than the rest. So
-// each connection only writes down what it does and until when, and one goroutine per server, the timeouts, looks at
-// all of them every now and then. To end a wait it moves the stream's deadline into the past: the connection's own
-// goroutine wakes up with errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
+// A busy connection changes what it waits for several times per request. Timers for that would cost
+// more than the rest. So each connection has a PhaseClock, in which it notes what it does and until
+// when. One goroutine per server, that of Timeouts, looks at all of them now and then. To end a
+// wait it moves the stream's deadline into the past: the connection's own goroutine wakes up with
+// errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
 //
-// A handler that works for long, and has asked for its request's context, is told by it that the client has left: the timeouts
-// asks the system.
+// A handler that works for long, and has asked for its request's context, learns from it that the
+// client has left: the goroutine of Timeouts asks the system.
 //
-// At the limit of connections those are asked to end that have been silent for longest. At a shutdown all silent ones are,
-// but not at once if they have just been answered, or have just come: a client that knows nothing of it may have sent a
-// request. A connection that is asked to end looks first whether bytes have come (Connection::receive_more).
+// At the limit of connections, Timeouts asks the connections that have been silent for longest to
+// end. At a shutdown it asks all silent ones, but not at once if they have just been answered or
+// have just come: a client that does not know of the shutdown may have sent a request. A connection
+// that is asked to end first looks whether bytes have come (Connection::receive_more).
 //
-// Writing down and looking are under the connection's mutex, so a deadline that is moved belongs to the phase that was
-// seen. The next phase takes it away again.
+// Noting and looking are under the connection's mutex, so a moved deadline belongs to the phase
+// that was seen. The next phase removes it.
 #pragma once
 
 #include <atomic>
@@ -67,7 +69,8 @@ class PhaseClock {
   // The same until a given time.
   void enter_until(Phase phase, std::int64_t due_ns);
 
-  // From now on, until forget_context(), the context is cancelled when the peer has gone, at the next look.
+  // From now on, until forget_context(), the context is cancelled when the peer has gone, at the
+  // next look.
   void cancel_if_peer_leaves(const Context& context);
   void forget_context();
 
@@ -117,8 +120,9 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   // Closes all streams.
   void cut_off();
-  // Asks so many connections to end, to make room: first those that have never sent a whole header and have been silent for a
-  // second, then those between requests, each time the most silent ones. At most 64.
+  // Asks so many connections to end, to make room: first those that have never sent a whole header
+  // and have been silent for a second, then those between requests, each time the most silent ones.
+  // At most 64.
   void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);
@@ -132,9 +136,9 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
 
   const PhaseTimes times_;
   const std::chrono::nanoseconds look_every_;
-  // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and then looks at each
-  // under its mutex: one of the two sees the other.
-  // atomic, published: the mutexes order it
+  // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and
+  // then looks at each under its mutex: one of the two sees the other. atomic, published: the
+  // mutexes order it
   std::atomic<bool> draining_{false};
 
   mutable Mutex mutex_;

@@ -1,20 +1,24 @@
-// closing.h: a descriptor is closed while others use it: its number must not be another's before the last has left.
+// closing.h: a descriptor is closed while others use it. Its number must not become another file's
+// before the last user has finished.
 //
 // Protocol  [closing]
 //
-//   The word counts the users, goroutines and plain threads apart, and holds two bits: CLOSED, no more users come in; GONE,
-//   the number was given back.
-//   user:    begin_use(): one more, unless CLOSED.  ...  end_use(): one less; the last one under CLOSED gives the number back
-//   closer:  close(): CLOSED, once; if there are no users gives the number back itself. Then it wakes those who sleep inside
+//   The word counts the users, goroutines and plain threads apart, and holds two bits. CLOSED: no
+//   new users. GONE: the number was given back.
+//   user:    begin_use(): one more, unless CLOSED.  ...  end_use(): one less; the last user under
+//            CLOSED gives the number back
+//   closer:  close(): sets CLOSED, once. Without users it gives the number back itself. Then it
+//            wakes the users that sleep
 //   owner:   before its memory goes: waits for GONE, after which nobody touches it
-//   first of a later run():  forget_goroutines(): those of a run() that has ended leave; if they were the last under CLOSED
+//   later:   the first user in another run() calls forget_goroutines(), which removes the
+//            goroutines of a run() that has ended; if they were the last users under CLOSED, it
 //            gives the number back
 //
-// Once      Users only become fewer under CLOSED, so exactly one step finds CLOSED and no users: the closer's, a user's,
-//           or the one that forgets the last users.
-// Orders    [closing] end_use() releases what the user did, whoever gives the number back acquires it; is_gone() acquires
-//           what that one did.
-// Proof     tests/model/readiness_model.cc, with [readiness]: who sleeps inside is woken, and leaves
+// Once      Under CLOSED users only become fewer. So exactly one step finds CLOSED and no users:
+//           the closer's, a user's, or the one that forgets the last users.
+// Orders    [closing] end_use() releases what the user did. The step that gives the number back
+//           acquires it. is_gone() acquires what that step did.
+// Proof     tests/model/readiness_model.cc, with [readiness]: sleeping users are woken, and finish
 #pragma once
 
 #include <cstdint>
@@ -52,8 +56,8 @@ class Closing {
   bool is_closed() const { return (word_.load(base::relaxed) & kClosed) != 0; }
   bool is_gone() const { return (word_.load(base::acquire) & kGone) != 0; }
 
-  // Goroutines inside are of a run() that has ended, and will never leave. No goroutine uses it now. were_last: the
-  // caller gives the number back, then calls note_gone().
+  // Goroutines inside are of a run() that has ended, and will never leave. No goroutine uses it
+  // now. were_last: the caller gives the number back, then calls note_gone().
   enum class Forgotten { were_last, were_not };
   [[nodiscard]] Forgotten forget_goroutines() {
     constexpr std::uint64_t kGoroutines =

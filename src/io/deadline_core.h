@@ -79,7 +79,8 @@ class DeadlineCore {
     host.finished();
   }
 
-  // By its owner, who has taken the timer out for good: whoever put it in again lets the lock go first.
+  // The owner calls this after it has taken the timer out for good: a firer that put the timer in
+  // again may still hold the lock.
   void wait_for_lock_holder() {
     lock_.lock();
     lock_.unlock();

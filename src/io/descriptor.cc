@@ -100,7 +100,8 @@ void Descriptor::forget_earlier_runs() {
       const std::uint64_t now = here.generation();
       std::uint64_t run = run_of_users_.load(base::acquire);  // with forget_run()
       if (run == now) return;
-      // A plain thread without a runtime: maybe it only comes too late, and the run() is about to end.
+      // A plain thread without a runtime: maybe it only comes too late, and the run() is about to
+      // end.
       if (now == 0 && !sched::is_over(run)) return;
       forget_run(run, now, left);
     }
@@ -110,9 +111,11 @@ void Descriptor::forget_earlier_runs() {
   }
 }
 
-// A descriptor may outlive its run(). Goroutines that used it are gone, turns and all. Plain threads are not: one may have a
-// side's turn, which then stays as it is, or wait behind a goroutine that is gone, whose turn is given up for it.
-// Whoever comes in a later run() does this before it comes in, so none of that run() is forgotten.
+// A descriptor may outlive its run(). The goroutines that used it are gone, and so are their turns.
+// Plain threads are not gone. If a thread has a side's turn, the turn stays as it is. If it waits
+// behind a goroutine that is gone, that goroutine's turn is given up for it. The first user in a
+// later run() calls this before it begins to use the descriptor, so no user of that run() is
+// forgotten.
 void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& left) {
   Side* const sides[2] = {&reader_, &writer_};
   std::lock_guard hold(lock_);
@@ -246,7 +249,8 @@ void Descriptor::Turn::end_use() {
     descriptor_.give_number_back();
 }
 
-// False: it has failed; or the last read left nothing behind and nothing has happened since: the attempt would be in vain.
+// False: it has failed; or the last read left nothing behind and nothing has happened since: the
+// attempt would be in vain.
 bool Descriptor::Turn::prepare() {
   bool has_slot = false, always_try = false;
   {
@@ -275,8 +279,8 @@ void Descriptor::Turn::note_result(std::size_t count, std::size_t wanted) {
   side_.drained = descriptor_.kind_ == Kind::stream && count != 0 && count < wanted;
 }
 
-// If the limit is over by now its callback is called here, and sets the word of the side, or, without a slot yet, is heard of
-// after the registration: as with close().
+// If the limit is over by now its callback is called here, and sets the word of the side, or,
+// without a slot yet, is heard of after the registration: as with close().
 void Descriptor::Turn::wait() {
   if (limit_ != nullptr && side_.interruption == nullptr) [[unlikely]]
     side_.interruption = std::make_unique<Interruption>(side_, limit_->stop_token());

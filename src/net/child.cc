@@ -180,8 +180,8 @@ void Child::reap() {
   }
 }
 
-// Looks now and then: a context has no descriptor, and somebody else may reap it, whereupon the number
-// may become another file's.
+// Looks now and then: a context has no descriptor, and somebody else may reap it, whereupon the
+// number may become another file's.
 [[gnu::noinline]] bool Child::wait_on_thread(const Context& context, DeadlineNs deadline) {
   constexpr std::int64_t kMillisecond = 1'000'000, kLookEveryMs = 10, kLongestMs = 100;
   for (;;) {

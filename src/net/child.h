@@ -9,8 +9,8 @@
 // All children that have not been reaped are on a list; spawn() looks at those that have no reaper,
 // or whose reaper was dropped. The pidfd is closed as soon as the status is known.
 //
-// The child of a fork() has a list of its own. Those of its parent are not its children: for it they
-// have no status, and it does not touch their mutexes, which may be locked for ever.
+// The child of a fork() has a list of its own. Those of its parent are not its children: for it
+// they have no status, and it does not touch their mutexes, which may be locked for ever.
 #pragma once
 
 #include <sys/types.h>
@@ -29,8 +29,8 @@ namespace magpie::detail {
 
 class Child : public std::enable_shared_from_this<Child> {
  public:
-  // Of a process that was just made: puts it on the list. Does not wait for anything, so that it may
-  // be called in blocking(). The process is killed if that fails. Throws std::system_error,
+  // Of a process that was just made: puts it on the list. Does not wait for anything, so that it
+  // may be called in blocking(). The process is killed if that fails. Throws std::system_error,
   // std::bad_alloc.
   static std::shared_ptr<Child> adopt(pid_t id);
   // Starts a reaper if a runtime runs. The process is killed if that fails. Throws std::bad_alloc.

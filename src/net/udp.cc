@@ -190,7 +190,8 @@ void UdpSocket::send(Bytes datagram, const Context& context, std::error_code& er
   error = send_result(datagram, nullptr, &context);
 }
 
-// With the peer that was meant, the one that the socket is connected to, or else the socket's own address.
+// With the peer that was meant, the one that the socket is connected to, or else the socket's own
+// address.
 void UdpSocket::throw_if(std::error_code error, const char* what, const Address* peer) const {
   if (!error) [[likely]]
     return;

@@ -69,7 +69,8 @@ std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
   if (context != nullptr && context->cancelled()) return context->err();
   ssize_t ready = is_ready(fd, events);
   if (ready != 0) return code_of(ready < 0 ? static_cast<int>(-ready) : 0);
-  // Another number for the same file, so that several may wait for it, each with a registration of its own.
+  // Another number for the same file, so that several may wait for it, each with a registration of
+  // its own.
   std::error_code error;
   int mine = duplicate(fd, error);
   if (error) return error;

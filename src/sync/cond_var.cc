@@ -1,4 +1,5 @@
-// cond_var.cc: who waits is on a list before its lock is released. Protocol [signal]: signal_word.h.
+// cond_var.cc: who waits is on a list before its lock is released. Protocol [signal]:
+// signal_word.h.
 #include <sched.h>
 
 #include <magpie/blocking.h>
@@ -124,9 +125,9 @@ void CondVar::notify_all() noexcept {
   notify(as_lock(lock_), as_list(waiters_), HowMany::all);
 }
 
-// The one that waits gets on the list and then looks whether a stop has been requested. Behind the list's lock one of
-// the two sees the other; without it both could miss.
-// It is called back by a stop_source, which knows by its thread who does that: so it stays there.
+// The one that waits gets on the list and then looks whether a stop has been requested. Behind the
+// list's lock one of the two sees the other; without it both could miss. It is called back by a
+// stop_source, which knows by its thread who does that: so it stays there.
 void CondVar::notify_all_for_stop() noexcept {
   ThreadLock here;
   notify(as_lock(lock_), as_list(waiters_), HowMany::all);

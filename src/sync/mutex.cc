@@ -1,4 +1,5 @@
-// mutex.cc: the slow half of Mutex: waiting in line, and serving the line. Protocol [mutex]: mutex_core.h.
+// mutex.cc: the slow half of Mutex: waiting in line, and serving the line. Protocol [mutex]:
+// mutex_core.h.
 #include <magpie/mutex.h>
 #include <magpie/runtime.h>
 
@@ -39,7 +40,8 @@ enum class Attempt {
   last,  // woken, but time is up, or the context is over
 };
 
-// True: taken. False, with the list's lock held: on the list; or, on the last attempt, without the lock: given up.
+// True: taken. False, with the list's lock held: on the list; or, on the last attempt, without the
+// lock: given up.
 bool take_or_get_in_line(MutexSleeper& self, Attempt attempt) {
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -97,8 +99,8 @@ bool withdraw(Waiter&, void* sleeper) {
   return listed;
 }
 
-// A plain thread that waits in line is told that a run() has ended: the goroutine that was woken, or handed the mutex, may
-// be gone, and nobody would look at the line.
+// A plain thread that waits in line is told that a run() has ended: the goroutine that was woken,
+// or handed the mutex, may be gone, and nobody would look at the line.
 void look_again(void* sleeper) {
   MutexState& mutex = static_cast<MutexSleeper*>(sleeper)->mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -227,7 +229,8 @@ void unlock_slow(MutexState& mutex) noexcept {
         hand_to_first(mutex, *first, presence);
         as_lock(mutex.lock).unlock();
         first->waiter.wake();
-        // It has waited long and owns what many may wait for: let it run at once, if it can run here.
+        // It has waited long and owns what many may wait for: let it run at once, if it can run
+        // here.
         if (presence.m() != nullptr) yield();
         return;
     }

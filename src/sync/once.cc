@@ -7,7 +7,8 @@
 namespace magpie {
 namespace {
 
-// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an address.
+// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an
+// address.
 std::uint64_t caller_mark() {
   if (std::uint64_t id = goroutine_id(); id != 0) return id << 1 | 1;
   alignas(2) static thread_local char mark;

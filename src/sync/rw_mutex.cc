@@ -64,7 +64,8 @@ RWWord::WriterList list_state_of(WaitList& writers, const Presence& presence) {
                                             : RWWord::WriterList::unserved;
 }
 
-// Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The caller holds the lock.
+// Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The
+// caller holds the lock.
 WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts, InTransit given,
                             const Presence& presence) {
   auto* writer = static_cast<WriterSleeper*>(list.first(presence));
@@ -79,7 +80,8 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
 
 }  // namespace
 
-// A run() may have ended, and with it those who were let in and have not run yet, and the woken writer.
+// A run() may have ended, and with it those who were let in and have not run yet, and the woken
+// writer.
 struct RWMutex::Insides {
   // What the caller does when the lock is free again.
   struct Owed {
@@ -217,7 +219,8 @@ struct RWMutex::Insides {
     return listed;
   }
 
-  // A woken writer's context is over, or its time is up: it sees to the line. True: it has the mutex after all.
+  // A woken writer's context is over, or its time is up: it sees to the line. True: it has the
+  // mutex after all.
   static bool last_attempt(RWMutex& mutex) {
     Presence presence;
     as_lock(mutex.lock_).lock();

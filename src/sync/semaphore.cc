@@ -78,8 +78,8 @@ bool withdraw(Waiter&, void* sleeper) {
   return listed;
 }
 
-// A plain thread in line is told that a run() has ended: others ahead of it may be gone, or have been given units and not
-// come for them.
+// A plain thread in line is told that a run() has ended: others ahead of it may be gone, or have
+// been given units and not come for them.
 void look_again(void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;

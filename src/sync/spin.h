@@ -1,4 +1,4 @@
-// spin.h: is it worth to wait for a lock without giving up the CPU?
+// spin.h: decides whether to wait for a lock without giving up the CPU.
 #pragma once
 
 #include <thread>
@@ -10,7 +10,8 @@
 
 namespace magpie::sync {
 
-// Only if whoever holds the lock may be running now, on another P, and no other goroutine could use this one.
+// Only if whoever holds the lock may be running now, on another P, and no other goroutine could use
+// this one.
 inline bool is_worth_spinning() {
   sched::M* m = sched::current_m();
   if (m == nullptr) {
@@ -22,7 +23,8 @@ inline bool is_worth_spinning() {
   return rt.ps.count() > view.idle + view.searching + 1 && m->p->queue.is_empty();
 }
 
-// About a microsecond: long enough for the holder to do something useful before we take its cache line away again.
+// About a microsecond: long enough for the holder to do something useful before we take its cache
+// line away again.
 inline void spin_a_while() {
   constexpr int kPauses = 30;
   for (int i = 0; i < kPauses; ++i) base::cpu_relax();

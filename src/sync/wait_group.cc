@@ -43,7 +43,8 @@ void WaitGroup::add(std::int64_t n) {
   }
 }
 
-// The count is about to become zero and somebody waits. False: they have all been dropped, nothing happened.
+// The count is about to become zero and somebody waits. False: they have all been dropped, nothing
+// happened.
 bool WaitGroup::add_and_wake(std::int64_t n) {
   WaitGroupWord::Added added;
   {

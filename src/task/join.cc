@@ -1,11 +1,13 @@
-// join.cc: waiting for a goroutine, or running it instead of waiting.
+// join.cc: waits for a goroutine, or runs it instead of waiting.
 //
-// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own stack.
-// Fork-join code then runs depth first, with hardly a switch, where first-in-first-out order would expand
-// it breadth first into millions of parked parents. Only while three quarters of a usual stack are left, whatever stack
-// the joiner has: so much every goroutine may count on. A chain of joins goes on on a new stack then, after hundreds of
-// usual frames. And only for goroutines that asked for no stack of their own. Protocols [join] and [claim]:
-// sched/join.h.
+// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own
+// stack. Fork-join code then runs depth first, with hardly a switch. First-in-first-out order would
+// expand it breadth first into millions of parked parents.
+//
+// The joiner does that only while three quarters of a usual stack are left, whatever stack it has:
+// that much every goroutine may count on. A chain of joins then goes on on a new stack, after
+// hundreds of usual frames. And it does so only for goroutines that asked for no stack size of
+// their own. Protocols [join] and [claim]: sched/join.h.
 #include <sched.h>
 
 #include <magpie/detail/task.h>
@@ -43,8 +45,8 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 inline bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we fill our slot, so what
-  // is in it while it is fresh stays so.
+  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we
+  // fill our slot, so what is in it while it is fresh stays so.
   bool fresh = g->state.load(base::relaxed) == GState::fresh;
   if (fresh && m->p->queue.next.take_if(g)) {
     g->claim.take_removed();
@@ -177,8 +179,8 @@ bool tell_goroutine(Waiter& self, void* joined) {
   return true;
 }
 
-// The context is over, or time is up: two may come here for one wait. False: too late, the goroutine
-// has ended, or its run(), or the other was first: the joiner is woken.
+// The context is over, or time is up: two may come here for one wait. False: too late, the
+// goroutine has ended, or its run(), or the other was first: the joiner is woken.
 bool untell_goroutine(Waiter& self, void* joined) {
   auto& wait = *static_cast<LimitedJoin*>(joined);
   TaskRef ref = wait.ref;

@@ -54,7 +54,8 @@ void TimerState::fire_locked() {
     if (finish_and_unlock()) free_outside();
     return;
   }
-  // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
+  // Under the lock although it may wake a thread: it never comes back here, and whoever stops it
+  // must find it.
   firing.rearm();
   (void)sched::arm(*this, again);  // true: a runtime runs, or nobody would fire
   lock.unlock();
@@ -89,8 +90,8 @@ bool TimerState::deliver_locked(std::int64_t now_ns) {
     if (values == Chan<TimePoint>::nil()) {
       unseen_ns = now_ns;
     } else {
-      // Under the lock although it may wake a receiver: a stop() that comes now must find the value, to take it back.
-      // It never blocks, and takes no lock but the channel's.
+      // Under the lock although it may wake a receiver: a stop() that comes now must find the
+      // value, to take it back. It never blocks, and takes no lock but the channel's.
       (void)values.try_send(as_time_point(now_ns));  // full: the tick before was not received
     }
     return true;
@@ -174,8 +175,9 @@ Chan<TimePoint> TimerState::channel() {
 }
 
 void TimerState::last_handle_gone() {
-  // [timer] idle: whoever took it out of its set has let go of it, and nobody is left who could arm it again. Only
-  // a tick that was not received is still to be taken back, and one that fired it may still hold the lock.
+  // [timer] idle: whoever took it out of its set has let go of it, and nobody is left who could arm
+  // it again. Only a tick that was not received is still to be taken back, and one that fired it
+  // may still hold the lock.
   bool kept_a_tick = ticks && values != Chan<TimePoint>::nil();
   if (word.is_idle() && !kept_a_tick && !firing.was_rearmed()) {
     delete this;

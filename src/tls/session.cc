@@ -18,8 +18,8 @@
 namespace magpie::net {
 namespace {
 
-// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few tickets; nobody has a
-// reason to change keys again before anything was said under them.
+// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few
+// tickets; nobody has a reason to change keys again before anything was said under them.
 constexpr int kMostWords = 32;
 // The most that reading may leave to be written, to a peer that does not read.
 constexpr std::size_t kMostUnsent = 64 * 1024;
@@ -37,8 +37,8 @@ void wait_for_bytes(TcpConn& conn, const Context* context) {
   }
 }
 
-// A negative result is an error number. Not inlined, as all that looks at errno: a compiler may keep its address over a call
-// into the runtime, after which the thread may be another.
+// A negative result is an error number. Not inlined, as all that looks at errno: a compiler may
+// keep its address over a call into the runtime, after which the thread may be another.
 [[gnu::noinline]] ssize_t try_receive(int fd, std::span<std::byte> into) {
   ssize_t count = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);
   return count < 0 ? -errno : count;
@@ -93,7 +93,8 @@ void TlsConn::Session::create(SSL_CTX* context) {
   SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
-// Only the certificate's alternative names count, as browsers have it: a common name may be anything.
+// Only the certificate's alternative names count, as browsers have it: a common name may be
+// anything.
 void TlsConn::Session::name_peer(const std::string& host) {
   bool named;
   if (is_number(host)) {
@@ -153,7 +154,8 @@ void TlsConn::Session::fail(const OpensslError& error, const char* what) {
   error.raise(text);
 }
 
-// Our own farewell may make the peer end the stream before close() has closed it: to those who wait that is close().
+// Our own farewell may make the peer end the stream before close() has closed it: to those who wait
+// that is close().
 void TlsConn::Session::refuse_if_closed(const char* what) const {
   if (closed_.load())
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
