@@ -136,7 +136,7 @@ class RWMutex {
     }
     return false;
   }
-  // unlock() has let somebody in who has not run yet, maybe a goroutine that a run() has dropped
+  // unlock() has let a waiter in that has not run yet, maybe a goroutine that a run() has dropped
   // since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
   bool try_lock_slow() noexcept;

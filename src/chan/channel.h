@@ -29,13 +29,13 @@ using detail::ChanResult;
 using sched::GoroutinePresence;
 using sched::Presence;
 
-// One who waits at one channel. Lives on the waiter's stack.
+// A wait at one channel. Lives on the waiter's stack.
 struct ChanWaiter : sched::WaitRecord {
   sched::Waiter* who;
   void* slot;           // a sender's value, or where a receiver wants it
   SelectWord* select;   // null: waits here only
   std::uint32_t index;  // of the case
-  ChanResult result;    // done or closed; by whoever wakes it, under the channel's lock
+  ChanResult result;    // done or closed; the waker writes it under the channel's lock
 };
 
 // What an operation did, and whom it owes a wake-up after the unlock.
@@ -109,7 +109,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return state.count() != 0 || state.closed() || has_waiter(senders, presence);
   }
 
-  // Takes everybody off the list who is still to be woken, linked by next, with the result closed.
+  // Takes all waiters off the list that nobody has won yet, linked by next, with the result closed.
   ChanWaiter* take_all(sched::WaitList& list, const Presence& presence, ChanWaiter* before) {
     while (ChanWaiter* waiter = take_waiter(list, presence)) {
       waiter->result = ChanResult::closed;
@@ -133,7 +133,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   }
 
  private:
-  // The one who waits longest and is still to be had, taken off the list; null: nobody is.
+  // Takes the longest waiter that can still be won off the list. Null: there is none.
   template <class Here>
   static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
     while (sched::WaitRecord* record = list.take_first(presence)) {
@@ -175,7 +175,7 @@ inline const Channel* channel_of(const detail::ChanCore* core) {
   return static_cast<const Channel*>(core);
 }
 
-// The commit step of whoever waits at one channel.
+// The commit step of a wait at one channel.
 bool unlock_in_commit(sched::M*, sched::G*, void* channel);
 
 }  // namespace magpie::chan

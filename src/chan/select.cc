@@ -213,7 +213,7 @@ sched::WaitList& list_of(SelectCase& one) {
   return one.direction == Direction::receive ? channel_of(one).receivers : channel_of(one).senders;
 }
 
-// On the stack of whoever selects.
+// On the stack of the select.
 struct Wait {
   Locks& locks;
   SelectWord word;

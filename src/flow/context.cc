@@ -79,7 +79,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   ContextEnd kind_of_end(ContextEnd why) const {
     return source.has_expired_unwatched() ? ContextEnd::timed_out : why;
   }
-  // Whoever comes by cancels one whose deadline nobody looks after.
+  // Cancels the node if its deadline has passed and no timer watches it.
   void notice_end() {
     if (how.get() == ContextEnd::none && source.has_expired_unwatched())
       cancel(ContextEnd::timed_out);
@@ -147,7 +147,7 @@ void ContextNode::join_parent() {
 
 auto ContextNode::end_locked() {
   asks_to_stop = stop_source.stop_possible();
-  // What is made from now on is told by whoever makes it.
+  // A channel or stop token that is made from now on is told by its maker.
   return [this, made_done = done] {
     if (made_done != Chan<void>::nil()) made_done.close();
     source.end();

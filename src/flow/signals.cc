@@ -1,4 +1,4 @@
-// signals.cc: from the kernel to the channels of those who asked.
+// signals.cc: from the kernel to the channels that asked.
 //
 //   the handler, on any thread:   notes the kind in `pending`, and wakes the keeper
 //   the keeper, a plain thread:   takes what is pending, sends it to each channel that wants it
@@ -11,13 +11,13 @@
 // No loss    A channel has room for one of each kind. What was sent to it last, as many as it
 //            holds, is in it: if the kind is among those, the signal is the same one; if not, there
 //            is room.
-// At the end A signal that finds nobody who wants it does what it did before: the handler calls the
+// At the end A signal that no channel wants does what it did before: the handler calls the
 //            former one; if that is the default, the keeper sends the signal once more after that
 //            was put back. So it is received, or has its usual effect.
-// Dispositions  Whoever sets one has the mutex. The handler sets none: it may be late, and somebody
-//            who wants the signal may have come since it looked.
-// fork()     Whoever forks lets in none of them until the child has the former dispositions back:
-//            a signal to the child waits in the kernel, and then has its usual effect there.
+// Dispositions  are set under the mutex. The handler sets none: it may be late, and a channel that
+//            wants the signal may have come since it looked.
+// fork()     The forking thread blocks all of them until the child has the former dispositions
+//            back: a signal to the child waits in the kernel, and then has its usual effect there.
 // Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
 //            it (sched/rest/deadlock.h).
 #include <magpie/signals.h>
@@ -199,7 +199,7 @@ void* keep(void*) {
   return nullptr;
 }
 
-// Asked when all goroutines wait. Whoever holds the mutex is about to do something.
+// Asked when all goroutines wait. A holder of the mutex is about to do something.
 bool is_awaited() {
   Registry& all = registry();
   std::unique_lock hold(all.mutex, std::try_to_lock);

@@ -41,7 +41,7 @@ bool RequestState::begin_body(std::uint64_t limit) {
   body_left_ = head.content_length.value_or(0);
   body_ = head.chunked ? Body::chunked : body_left_ > 0 ? Body::length : Body::read;
   continue_awaited_ = head.expects_continue && head.version >= 11 && body_ != Body::read &&
-                      input.size() == body_at_;  // whoever has begun to send does not wait
+                      input.size() == body_at_;  // a peer that has begun to send does not wait
   return body_left_ <= limit;
 }
 

@@ -87,7 +87,7 @@ void ResponseState::add_field(std::string_view name, std::string_view value) {
 void ResponseState::begin_answer() {
   if (!timed_) return;
   Answerer now = Answerer::nobody;
-  // acq_rel: whoever loses sees what the other had done before.
+  // acq_rel: the loser sees what the winner had done before.
   if (!answerer_.compare_exchange_strong(now, Answerer::handler, std::memory_order_acq_rel) &&
       now == Answerer::timer)
     throw std::system_error(std::make_error_code(std::errc::timed_out),

@@ -98,11 +98,10 @@ class ResponseState {
   int status_ = 200;
   std::uint64_t body_bytes_ = 0;
   std::optional<std::uint64_t> announced_;
-  std::string fields_;   // "Name: value\r\n" ...
-  std::string pending_;  // of the body, not sent
-  std::string out_;      // for the wire, not sent
-  std::atomic<Answerer> answerer_{
-      Answerer::nobody};  // atomic, a lock: handler or timer, whoever is first
+  std::string fields_;                                // "Name: value\r\n" ...
+  std::string pending_;                               // of the body, not sent
+  std::string out_;                                   // for the wire, not sent
+  std::atomic<Answerer> answerer_{Answerer::nobody};  // atomic, a lock: handler or timer takes it
 
   long long date_second_ = -1;
   std::string date_;

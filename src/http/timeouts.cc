@@ -194,7 +194,7 @@ void Timeouts::walk() {
   changed_.notify_all();
 }
 
-// Cancelling calls whoever has asked to hear of it: not under our mutex. Each connection is asked
+// Cancelling runs callbacks: not under our mutex. Each connection is asked
 // once per look, however many have gone and whatever comes meanwhile: remove() keeps the place.
 void Timeouts::look_for_departed(std::unique_lock<Mutex>& hold) {
   std::array<std::optional<Context>, 64> departed;

@@ -25,12 +25,12 @@ class Deadline : private timer::Timer {
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
-  // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes whoever
-  // waits.
+  // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes the
+  // waiter.
   void set(std::int64_t deadline_ns);
   // After a runtime began: one that was set while none ran has no timer.
   void arm_if_set();
-  // Relaxed: whoever waits is told by [readiness] that it moved.
+  // Relaxed: [readiness] tells the waiter that it moved.
   bool has_passed() const;
 
  private:

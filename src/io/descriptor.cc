@@ -30,7 +30,7 @@ Descriptor::Descriptor(int fd, Kind kind)
 
 Descriptor::~Descriptor() {
   close();
-  // Those who were woken leave; users of a run() that has ended never will, and are forgotten.
+  // Woken users finish. Users of a run() that has ended never will, and are forgotten.
   for (;;) {
     (void)forget_earlier_run();
     if (closing_.is_gone()) return;
@@ -157,7 +157,7 @@ void Descriptor::give_number_back() {
 
 // ---- waking
 
-// The registration's lock: whoever registers after this looks again at what was said before it.
+// Takes the registration's lock: a user that registers after this sees what was said before it.
 void Descriptor::wake(Side& side) {
   Presence here;
   lock_.lock();

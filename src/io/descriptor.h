@@ -41,7 +41,7 @@ class Descriptor {
 
   // Takes the number over; it must not block.
   Descriptor(int fd, Kind kind);
-  // Closes it. Whoever is inside is woken and leaves first.
+  // Closes it. Wakes its users and waits until they have finished.
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -138,26 +138,26 @@ class Descriptor {
     const sched::WaitReason reason;
     Mutex turn;
     Deadline deadline;
-    bool drained = false;  // whoever has the turn: the last read took all there was
-    // atomic: whoever has the turn writes the run() of the goroutine that has it; 0: a plain
-    // thread, or nobody. A later run() reads
+    bool drained = false;  // by the holder of the turn: the last read took everything
+    // atomic: the holder of the turn writes its run(); 0: a plain thread holds it, or nobody. A
+    // later run() reads
     base::Relaxed<std::uint64_t> run_of_holder = 0;
-    int threads =
-        0;  // guarded by the descriptor's lock: plain threads that have the turn or wait for it
-    // Whoever has the turn: wakes it when its limit is over. In memory of its own: of a goroutine
-    // that run() drops it stays.
+    // guarded by the descriptor's lock: plain threads that have the turn or wait for it
+    int threads = 0;
+    // By the holder of the turn: wakes it when its limit is over. In memory of its own: it outlives
+    // a goroutine that run() drops.
     std::unique_ptr<Interruption> interruption;
   };
 
   Side& reader() { return reader_; }
   Side& writer() { return writer_; }
 
-  // From then on, also for whoever waits already, operations fail with errc::timed_out.
+  // From then on operations fail with errc::timed_out, also those that wait already.
   // timer::kNever: no deadline.
   void set_deadline(Side& side, std::int64_t when_ns);
 
-  // Wakes whoever is inside; they fail with errc::operation_canceled. The number is given back when
-  // the last has left.
+  // Wakes all users, which fail with errc::operation_canceled. The last one to finish gives the
+  // number back.
   void close();
   bool is_closed() const { return closing_.is_closed(); }
 
@@ -179,8 +179,8 @@ class Descriptor {
 
   const int fd_;
   const Kind kind_;
-  // atomic, published: whoever is first in a run(), under lock_; what those of earlier ones left
-  // behind is forgotten
+  // atomic, published: by the first user in a run(), under lock_, after it has forgotten the users
+  // of earlier ones
   base::Atomic<std::uint64_t> run_of_users_{0};
   Closing closing_;            // [closing]
   base::Lock lock_;            // guards the registration

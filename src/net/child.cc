@@ -119,7 +119,7 @@ void Child::reap_orphans() {
     }
   }
   for (auto& child : orphans) {
-    if (child->try_reap()) child->finish();  // whoever has reaped it may have been dropped before
+    if (child->try_reap()) child->finish();  // its reaper may have been dropped before
   }
 }
 

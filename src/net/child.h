@@ -1,10 +1,10 @@
-// child.h: a child process, as those who wait for it and the one who reaps it share it.
+// child.h: a child process, as its waiters and its reaper share it.
 //
 // The kernel tells by a pidfd that a child has ended. One goroutine for each child, the reaper,
 // waits for that, takes the exit status and closes a channel, at which any number of goroutines
 // wait, with contexts and deadlines. So no zombie waits for somebody to ask. A plain thread waits
-// for the pidfd itself: the reaper may be dropped with its run(). Whoever finds that the child has
-// ended takes the status under the mutex, once.
+// for the pidfd itself: the reaper may be dropped with its run(). The first of them to find that
+// the child has ended takes the status under the mutex.
 //
 // All children that have not been reaped are on a list; spawn() looks at those that have no reaper,
 // or whose reaper was dropped. The pidfd is closed as soon as the status is known.
@@ -35,7 +35,7 @@ class Child : public std::enable_shared_from_this<Child> {
   static std::shared_ptr<Child> adopt(pid_t id);
   // Starts a reaper if a runtime runs. The process is killed if that fails. Throws std::bad_alloc.
   void watch();
-  // Reaps those that nobody waits for.
+  // Reaps the children that nobody waits for.
   static void reap_orphans();
 
   explicit Child(pid_t id);  // only adopt() calls it

@@ -1,5 +1,4 @@
-// errors.h: one implementation, two doors: what went wrong is returned, and thrown by those who
-// throw.
+// errors.h: one implementation, two doors: a function returns its error, and a wrapper throws it.
 #pragma once
 
 #include <cerrno>

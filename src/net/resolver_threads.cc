@@ -175,13 +175,13 @@ std::shared_ptr<Question> Desk::take() {
     line_.pop_front();
     if (question != nullptr) return question;
   }
-  // Left by those who gave up.
+  // Left by callers that gave up.
   std::erase_if(open_, [](const auto& each) { return each.second.expired(); });
   --threads_;
   return nullptr;
 }
 
-// Who asks from now on asks anew.
+// Later callers ask anew.
 void Desk::close_question(const Question& question) {
   std::lock_guard hold(lock_);
   auto at = open_.find(question.host);

@@ -1,5 +1,4 @@
-// cond_var.cc: who waits is on a list before its lock is released. Protocol [signal]:
-// signal_word.h.
+// cond_var.cc: a waiter is on a list before its lock is released. Protocol [signal]: signal_word.h.
 #include <sched.h>
 
 #include <magpie/blocking.h>
@@ -125,9 +124,10 @@ void CondVar::notify_all() noexcept {
   notify(as_lock(lock_), as_list(waiters_), HowMany::all);
 }
 
-// The one that waits gets on the list and then looks whether a stop has been requested. Behind the
-// list's lock one of the two sees the other; without it both could miss. It is called back by a
-// stop_source, which knows by its thread who does that: so it stays there.
+// A waiter gets on the list and then looks whether a stop has been requested. Behind the list's
+// lock the waiter sees the stop, or this function sees the waiter; without the lock both could
+// miss. A stop_source calls this, and identifies its caller by the thread: so the goroutine stays
+// there.
 void CondVar::notify_all_for_stop() noexcept {
   ThreadLock here;
   notify(as_lock(lock_), as_list(waiters_), HowMany::all);

@@ -61,9 +61,9 @@ bool take_or_get_in_line(MutexSleeper& self, Attempt attempt) {
   MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
   MutexWord::Held ask_for = MutexWord::call;
   if (is_woken) {
-    ask_for = MutexWord::held;  // that one will look at the line
+    ask_for = MutexWord::held;  // the woken waiter will look at the list
   } else if (attempt == Attempt::last) {
-    ask_for = take_as;  // for those who are left
+    ask_for = take_as;  // for the waiters that are left
   } else if (attempt == Attempt::woken && now - self.since_ns >= kStarvingNs) {
     ask_for = MutexWord::starving;
   }

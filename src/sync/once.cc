@@ -1,4 +1,4 @@
-// once.cc: a mutex around the call, and who is in it.
+// once.cc: a mutex around the call, and the mark of its holder.
 #include <stdexcept>
 
 #include <magpie/once.h>

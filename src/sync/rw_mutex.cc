@@ -80,8 +80,8 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
 
 }  // namespace
 
-// A run() may have ended, and with it those who were let in and have not run yet, and the woken
-// writer.
+// A run() may have ended. It drops the goroutines that were let in and have not run yet, and the
+// woken writer.
 struct RWMutex::Insides {
   // What the caller does when the lock is free again.
   struct Owed {
@@ -128,7 +128,7 @@ struct RWMutex::Insides {
     pay(mutex, owed);
   }
 
-  // For one who finds it taken.
+  // For a caller that finds the mutex taken.
   static void look_first(RWMutex& mutex) {
     if (!InTransit(mutex.given_).looks_lost()) return;
     Presence presence;

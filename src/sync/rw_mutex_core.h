@@ -180,7 +180,7 @@ class RWWord {
       std::uint64_t to = readers;
       if (writers == Writers::starving) to = now;
       if (writers == Writers::none && readers == 0) to = kWriter;
-      // release, with the acquire of whoever comes next
+      // release, with the acquire of the next owner
       if (!word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) continue;
       counts.admissions += static_cast<std::uint32_t>(readers) - counts.listed;
       counts.listed = 0;

@@ -116,7 +116,7 @@ bool Semaphore::try_acquire_slow(std::int64_t units) {
       case SemaphoreWord::Taken::others_wait:
         break;
     }
-    // Unless all of them have been dropped, or those who were given units.
+    // Unless all waiters have been dropped, or goroutines that were given units.
     Presence presence;
     as_lock(lock_).lock();
     Served served = serve(word_, as_list(waiters_), InTransit(given_), presence);

@@ -112,7 +112,7 @@ class SemaphoreWord {
   // Nobody is on the list any more.
   static void clear_waiters(Word& word) {
     std::uint64_t now = word.load(base::relaxed);
-    // release: takers from now on are ordered after those who put their units there under the lock
+    // release: later takers are ordered after the releases that put units there under the lock
     if ((now & kWaiters) != 0) word.store(now - kWaiters, base::release);
   }
 

@@ -30,7 +30,7 @@ class Woken {
 
   bool any() const { return first_ != nullptr; }
 
-  // Those who were woken may be gone, with their records and with what they waited for.
+  // A woken sleeper may be gone at once, with its record and with what it waited for.
   void wake_all() {
     for_each([](Record& record) { record.waiter.wake(); });
   }

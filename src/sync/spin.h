@@ -10,7 +10,7 @@
 
 namespace magpie::sync {
 
-// Only if whoever holds the lock may be running now, on another P, and no other goroutine could use
+// Only if the holder of the lock may be running now, on another P, and no other goroutine could use
 // this one.
 inline bool is_worth_spinning() {
   sched::M* m = sched::current_m();

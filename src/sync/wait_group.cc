@@ -71,7 +71,7 @@ bool WaitGroup::add_and_wake(std::int64_t n) {
   return true;
 }
 
-// The run() first: one who sees the count sees which run() it is of.
+// The run() first: a reader that sees the count also sees which run() it belongs to.
 WaitGroup::Starting::Starting(WaitGroup& group)
     : keeps_run_(sched::current_m() == nullptr && sched::enter_runtime()) {
   if (keeps_run_ || sched::current_m() != nullptr) {  // else go() will refuse

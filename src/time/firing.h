@@ -45,7 +45,7 @@ class TimerFiring {
  public:
   static constexpr std::int64_t kNever = timer::kNever;
 
-  // ---- by those who hold it, when it was found firing
+  // ---- by handles, when the timer was found firing
 
   // False: too late.
   bool may_leave_word() const { return !decided_; }
@@ -57,21 +57,21 @@ class TimerFiring {
     return was_active;
   }
 
-  // ---- by those who hold it, before it is armed again; it is idle
+  // ---- by handles, before the idle timer is armed again
   void begin() { decided_ = false; }
 
-  // ---- by the last of them
+  // ---- by the last handle
 
-  // Without the lock, of an idle timer: whoever fired it may still have to release the lock.
+  // Without the lock, for an idle timer: its firer may still have to release the lock.
   bool was_rearmed() const { return rearmed_; }
-  // True: whoever fires it frees it.
+  // True: the firer frees it.
   [[nodiscard]] bool leave_to_firing(timer::TimerWord::View where) {
     bool will_be_met = where.set != nullptr || (where.firing && !decided_);
     if (will_be_met) orphaned_ = true;
     return will_be_met;
   }
 
-  // ---- by the one that fires it
+  // ---- by the firer
 
   // When to fire instead; nullopt: no word was left.
   [[nodiscard]] std::optional<std::int64_t> take_word() {
@@ -79,7 +79,7 @@ class TimerFiring {
     cancelled_ = false;
     return std::exchange(instead_ns_, kNever);
   }
-  // Before it is put into a set again. Seen by whoever takes it out of there.
+  // Before the firer puts it into a set again. Seen by the step that takes it out of there.
   void rearm() { rearmed_ = true; }
   // True: nobody holds it, the caller frees it. Else the caller unlocks and makes it idle, which is
   // its last touch.

@@ -154,8 +154,8 @@ void TlsConn::Session::fail(const OpensslError& error, const char* what) {
   error.raise(text);
 }
 
-// Our own farewell may make the peer end the stream before close() has closed it: to those who wait
-// that is close().
+// Our own farewell may make the peer end the stream before close() has closed it: for its
+// waiters that is close().
 void TlsConn::Session::refuse_if_closed(const char* what) const {
   if (closed_.load())
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
@@ -246,7 +246,7 @@ void TlsConn::Session::set_deadline(Side side, TimePoint deadline) noexcept {
   apply_deadlines_locked();
 }
 
-// handshake() sets agreed_ and calls this: whoever moves a deadline before that is corrected by it.
+// handshake() sets agreed_ and calls this: it corrects a deadline that was moved before that.
 void TlsConn::Session::apply_deadlines_locked() noexcept {
   TimePoint read = read_deadline_, write = write_deadline_;
   if (!agreed_.load(std::memory_order_acquire)) read = write = std::min(read, write);

@@ -117,7 +117,7 @@ class TlsConn::Session {
   TimePoint write_deadline_ = TimePoint::max();
 
   std::atomic<bool> agreed_{false};  // atomic, published: the handshake is done
-  // atomic, published: before the farewell, so whoever reads the peer's answer to it sees it
+  // atomic, published: before the farewell, so a reader of the peer's answer to it sees it
   std::atomic<bool> closed_{false};
 };
 
