@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <magpie/debug.h>
+#include <magpie/stats.h>
 
 namespace demo {
 

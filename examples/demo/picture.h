@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <magpie/debug.h>
+#include <magpie/stats.h>
 
 #include "row.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <magpie/debug.h>
+#include <magpie/stats.h>
 
 namespace demo {
 namespace {

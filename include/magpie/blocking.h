@@ -1,6 +1,8 @@
 // blocking.h: calls that block the thread, and goroutines that stay on theirs.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -8,7 +10,7 @@
 namespace magpie {
 
 namespace detail {
-// Says that the calling goroutine is about to block its thread. On a plain thread: nothing.
+// Declares that the calling goroutine is about to block its thread. Does nothing on a plain thread.
 class BlockingCall {
  public:
   BlockingCall() noexcept;
@@ -21,19 +23,20 @@ class BlockingCall {
 };
 }  // namespace detail
 
-// Calls f, which may block the thread: in a system call, a library, a lock of somebody else's. Other goroutines go on
-// on other threads meanwhile. Returns what f returns; throws what it throws. Costs a few nanoseconds when f is
-// quick. Afterwards the goroutine may be on another thread. Calls that are not declared like this do no harm either;
-// they are found out after some hundred microseconds.
+// Calls f, which may block the thread: in a system call, in a library, in a foreign lock. Meanwhile
+// other goroutines run on other threads. Returns what f returns and throws what f throws. Costs a
+// few nanoseconds if f is quick. Afterwards the goroutine may be on another thread. A blocking call
+// without this does no harm: the runtime notices it after some hundred microseconds.
 template <class F>
 decltype(auto) blocking(F&& f) {
   detail::BlockingCall call;
   return std::invoke(std::forward<F>(f));
 }
 
-// While it lives the calling goroutine stays on its OS thread, and no other goroutine runs on that: for libraries that
-// keep state per thread. Nests. Slows the goroutine down: whenever it waits, threads have to be switched. A goroutine that
-// ends while one lives ends its thread, unless it is the one that called run(). On a plain thread: nothing.
+// Keeps the calling goroutine on its OS thread, and all others away from that thread, while it
+// lives: for libraries that keep state per thread. Nests. Slows the goroutine down, since each wait
+// switches threads. If the goroutine ends while one lives, its thread ends too, unless it is the
+// thread that called run(). Does nothing on a plain thread.
 class ThreadLock {
  public:
   ThreadLock() noexcept;

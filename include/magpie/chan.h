@@ -1,6 +1,10 @@
-// chan.h: typed channels, with Go's meaning. Everything here works from plain threads too, which then block.
+// chan.h: typed channels, with Go's meaning. Plain threads may use them too; a plain thread that
+// waits blocks.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -12,29 +16,31 @@
 #include <utility>
 
 #include <magpie/detail/chan_core.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/element.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/plain_move.h>
 
 namespace magpie {
 
-// Thrown by a send on a closed channel, and by a second close().
+// Thrown by a send on a closed channel and by a second close().
 class ClosedChannel : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-// A shared handle: copies name the same channel, operations are const. A channel lives as long as a handle does; values
-// that are still inside are destroyed with it. A handle that was moved from is the nil channel.
+// A handle to a channel. Copies of the handle name the same channel, and operations are const. A
+// channel lives as long as a handle does; values that are still inside are destroyed with it. A
+// handle that was moved from is the nil channel.
 //
-// Waiters are served in the order in which they came. A send happens before the receive that gets its value; close()
-// happens before a receive that returns because of it.
+// Waiters are served in the order in which they came. A send happens before the receive that gets
+// its value; close() happens before a receive that returns because of it.
 //
-// T may be move-only. Its constructors and destructor may do what they like: they run in the caller,
-// before the channel is touched and after. A T that does not move plainly (plain_move.h, where you
-// can say that yours does), or is larger than 512 bytes, travels on the heap: a send may then throw
-// what the move, or operator new, throws, before anything has happened; a receive may throw what the
-// move throws, and the value is lost. The partner never notices.
+// T may be move-only. Its constructors and its destructor may do anything: the channel runs them in
+// the caller, before and after it touches the channel. A T that does not move plainly (plain_move.h
+// says how to declare that yours does), or is larger than 512 bytes, travels on the heap. In that
+// case a send may throw what the move or operator new throws; then nothing was sent. A receive may
+// throw what the move throws; then the value is lost. The partner never notices.
 template <class T>
 class Chan {
   static_assert(std::is_object_v<T> && !std::is_const_v<T> && !std::is_array_v<T>,
@@ -44,12 +50,13 @@ class Chan {
  public:
   class Iterator;
 
-  // Unbuffered, or with room for `capacity` values. Throws std::length_error if no machine has that much
-  // memory, std::bad_alloc if this one has not.
+  // Makes an unbuffered channel, or one with room for `capacity` values. Throws std::length_error
+  // if the buffer would exceed the address space, std::bad_alloc if memory is short.
   explicit Chan(std::size_t capacity = 0)
       : core_(detail::make_channel(detail::Element<T>::kKind, capacity)) {}
 
-  // The nil channel: sends and receives block for ever, try_ operations refuse, select never chooses it.
+  // The nil channel: send() and recv() block for ever, try_ operations refuse, select() never
+  // chooses it.
   static Chan nil() noexcept { return Chan(detail::NilTag()); }
 
   Chan(const Chan& other) noexcept : core_(other.core_) { detail::share(core_); }
@@ -60,8 +67,8 @@ class Chan {
   }
   ~Chan() { detail::drop(core_); }
 
-  // Blocks until a receiver has the value, or the buffer has room. Throws ClosedChannel if the channel is closed, before
-  // or meanwhile.
+  // Blocks until a receiver takes the value or the buffer has room. Throws ClosedChannel if the
+  // channel is closed, before or meanwhile.
   void send(T value) const {
     detail::Outgoing<T> out(value);
     if (detail::send(core_, out.address()) == detail::ChanResult::closed)
@@ -69,17 +76,17 @@ class Chan {
     out.let_go();
   }
 
-  // Blocks until there is a value; nullopt once the channel is closed and drained.
+  // Blocks until there is a value. Nullopt: the channel is closed and drained.
   std::optional<T> recv() const {
     detail::Incoming<T> in;
     return in.take(detail::receive(core_, in.address()));
   }
 
-  // The same, but no longer than until the context is over (context.h): then they throw
-  // std::system_error, or with `error` send() returns false and recv() nullopt. What was not sent,
-  // also because the channel is closed, stays where it was: a value that was given as an rvalue
-  // too. A recv() that returns nullopt without an error found the channel closed. (For a T that
-  // travels on the heap see try_send.)
+  // As send() and recv(), until the context is over (context.h): then they throw std::system_error;
+  // with `error`, send() returns false and recv() nullopt. A value that was not sent, also because
+  // the channel is closed, stays where it was, even if it was given as an rvalue. A recv() that
+  // returns nullopt without an error found the channel closed. (For a T that travels on the heap
+  // see try_send.)
   void send(const Context& context, T&& value) const {
     std::error_code error;
     if (!send(context, std::move(value), error)) detail::throw_over(error, "Chan::send");
@@ -89,15 +96,7 @@ class Chan {
   }
   bool send(const Context& context, T&& value, std::error_code& error) const {
     return detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      detail::Outgoing<T> out(value);
-      detail::ChanResult result = detail::send(core_, out.address(), source);
-      if (result == detail::ChanResult::done) {
-        out.let_go();
-      } else {
-        out.give_back(value);
-      }
-      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
-      return result == detail::ChanResult::done;
+      return send_within({.source = source}, value);
     });
   }
   bool send(const Context& context, const T& value,
@@ -114,16 +113,15 @@ class Chan {
     detail::Incoming<T> in;
     detail::ChanResult result = detail::ChanResult::refused;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      result = detail::receive(core_, in.address(), source);
+      result = detail::receive(core_, in.address(), {.source = source});
       return result != detail::ChanResult::refused;
     });
     return in.take(result);
   }
 
-  // The same without waiting: false, and the value untouched, if it would have to; true: the value was moved from, so give it
-  // a copy if you need it again. Throws ClosedChannel. Lock-free when
-  // refused. (A T that travels on the heap may be moved there and back; if its move may throw, it is
-  // copied if it can be.)
+  // Sends the value if that is possible without waiting, and moves from it. False: the value is
+  // untouched. Throws ClosedChannel. Never blocks; takes no lock to refuse. (A T that travels on
+  // the heap may be moved there and back. If its move may throw, it is copied if possible.)
   bool try_send(T& value) const {
     if (detail::refuses_send(core_)) return false;
     detail::Outgoing<T> out(value);
@@ -142,37 +140,91 @@ class Chan {
   }
   bool try_send(T&& value) const { return try_send(value); }
 
-  // The same as recv() without waiting: nullopt also while there is nothing to receive. closed() tells the two
-  // apart, if asked before.
+  // As try_send(), but blocks until a receiver takes the value, the buffer has room, or time is up.
+  // Any clock will do.
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration, T& value) const {
+    return send_within({.deadline = detail::deadline_after(duration)}, value);
+  }
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration, T&& value) const {
+    return try_send_for(duration, value);
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time, T& value) const {
+    return detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      return send_within({.deadline = deadline}, value);
+    });
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time, T&& value) const {
+    return try_send_until(time, value);
+  }
+
+  // Receives a value if there is one. Nullopt: there is none now, or the channel is closed and
+  // drained; ask closed() before to tell the two apart. Never blocks.
   std::optional<T> try_recv() const {
     detail::Incoming<T> in;
     return in.take(detail::try_receive(core_, in.address()));
   }
 
-  // No more values: receivers get what is in the buffer and then nullopt, senders throw. Wakes all who wait. Never blocks.
-  // Throws ClosedChannel the second time, std::logic_error for the nil channel.
+  // As try_recv(), but blocks until there is a value, the channel is closed, or time is up.
+  template <class Rep, class Period>
+  std::optional<T> try_recv_for(std::chrono::duration<Rep, Period> duration) const {
+    detail::Incoming<T> in;
+    return in.take(
+        detail::receive(core_, in.address(), {.deadline = detail::deadline_after(duration)}));
+  }
+  template <class Clock, class Duration>
+  std::optional<T> try_recv_until(std::chrono::time_point<Clock, Duration> time) const {
+    detail::Incoming<T> in;
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      result = detail::receive(core_, in.address(), {.deadline = deadline});
+      return result != detail::ChanResult::refused;
+    });
+    return in.take(result);
+  }
+
+  // Ends the channel: receivers get what is in the buffer and then nullopt, senders throw. Wakes
+  // all waiters. Never blocks. Throws ClosedChannel the second time, std::logic_error for the nil
+  // channel.
   void close() const { detail::close(core_); }
 
-  // A moment's truth, without a lock.
+  // A snapshot: how many values are in the buffer, how many fit, and whether the channel is closed.
+  // Never block, take no lock.
   std::size_t size() const noexcept { return detail::size(core_); }
   std::size_t capacity() const noexcept { return detail::capacity(core_); }
   bool closed() const noexcept { return detail::is_closed(core_); }
 
-  // for (auto& value : channel): receives until it is closed and drained.
+  // for (auto& value : channel): receives until the channel is closed and drained.
   Iterator begin() const { return Iterator(*this); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
-  // Whether both name the same channel.
+  // True if both name the same channel.
   friend bool operator==(const Chan& a, const Chan& b) noexcept { return a.core_ == b.core_; }
 
  private:
   friend struct detail::ChanAccess;
   explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
 
+  // False: the limit was reached. Unless it returns true, the value is what it was.
+  bool send_within(const detail::WaitLimit& limit, T& value) const {
+    detail::Outgoing<T> out(value);
+    detail::ChanResult result = detail::send(core_, out.address(), limit);
+    if (result == detail::ChanResult::done) {
+      out.let_go();
+      return true;
+    }
+    out.give_back(value);
+    if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+    return false;
+  }
+
   detail::ChanCore* core_;
 };
 
-// Receives a value with each step. The channel's handle must outlive it.
+// Receives a value with each step. The handle must outlive it.
 template <class T>
 class Chan<T>::Iterator {
  public:
@@ -198,7 +250,7 @@ class Chan<T>::Iterator {
   mutable std::optional<T> value_;
 };
 
-// Carries signals without a value.
+// A channel of signals without a value. As Chan<T>, but recv() returns a bool.
 template <>
 class Chan<void> {
  public:
@@ -214,23 +266,21 @@ class Chan<void> {
   }
   ~Chan() { detail::drop(core_); }
 
-  // As Chan<T>::send.
+  // As Chan<T>::send().
   void send() const {
     if (detail::send(core_, nullptr) == detail::ChanResult::closed) detail::throw_sent_on_closed();
   }
-  // As Chan<T>::recv; false once closed and drained.
+  // As Chan<T>::recv(). False: the channel is closed and drained.
   bool recv() const { return detail::receive(core_, nullptr) == detail::ChanResult::done; }
 
-  // As those of Chan<T> with a context.
+  // As in Chan<T>.
   void send(const Context& context) const {
     std::error_code error;
     if (!send(context, error)) detail::throw_over(error, "Chan::send");
   }
   bool send(const Context& context, std::error_code& error) const {
     return detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      detail::ChanResult result = detail::send(core_, nullptr, source);
-      if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
-      return result == detail::ChanResult::done;
+      return send_within({.source = source});
     });
   }
   bool recv(const Context& context) const {
@@ -242,7 +292,7 @@ class Chan<void> {
   bool recv(const Context& context, std::error_code& error) const {
     detail::ChanResult result = detail::ChanResult::refused;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      result = detail::receive(core_, nullptr, source);
+      result = detail::receive(core_, nullptr, {.source = source});
       return result != detail::ChanResult::refused;
     });
     return result == detail::ChanResult::done;
@@ -253,8 +303,31 @@ class Chan<void> {
     if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
     return result == detail::ChanResult::done;
   }
-  // False also while there is nothing to receive.
+  template <class Rep, class Period>
+  bool try_send_for(std::chrono::duration<Rep, Period> duration) const {
+    return send_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  bool try_send_until(std::chrono::time_point<Clock, Duration> time) const {
+    return detail::wait_until(
+        time, [&](detail::DeadlineNs deadline) { return send_within({.deadline = deadline}); });
+  }
+  // False: there is nothing to receive now, or the channel is closed and drained.
   bool try_recv() const { return detail::try_receive(core_, nullptr) == detail::ChanResult::done; }
+  template <class Rep, class Period>
+  bool try_recv_for(std::chrono::duration<Rep, Period> duration) const {
+    return receive_within({.deadline = detail::deadline_after(duration)}) ==
+           detail::ChanResult::done;
+  }
+  template <class Clock, class Duration>
+  bool try_recv_until(std::chrono::time_point<Clock, Duration> time) const {
+    detail::ChanResult result = detail::ChanResult::refused;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      result = receive_within({.deadline = deadline});
+      return result != detail::ChanResult::refused;
+    });
+    return result == detail::ChanResult::done;
+  }
 
   void close() const { detail::close(core_); }
   std::size_t size() const noexcept { return detail::size(core_); }
@@ -267,10 +340,21 @@ class Chan<void> {
   friend struct detail::ChanAccess;
   explicit Chan(detail::NilTag) noexcept : core_(nullptr) {}
 
+  // False: the limit was reached.
+  bool send_within(const detail::WaitLimit& limit) const {
+    detail::ChanResult result = detail::send(core_, nullptr, limit);
+    if (result == detail::ChanResult::closed) detail::throw_sent_on_closed();
+    return result == detail::ChanResult::done;
+  }
+  detail::ChanResult receive_within(const detail::WaitLimit& limit) const {
+    return detail::receive(core_, nullptr, limit);
+  }
+
   detail::ChanCore* core_;
 };
 
-// A handle passes its reference on. The nil channel is left, which owns nothing.
+// A handle that is moved from passes its reference on. It becomes the nil channel, which owns
+// nothing.
 template <class T>
 inline constexpr bool moves_plainly<Chan<T>> = true;
 

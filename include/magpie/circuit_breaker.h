@@ -1,6 +1,8 @@
 // circuit_breaker.h: stops calling what keeps failing, and tries again after a while.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,38 +14,39 @@
 
 namespace magpie {
 
-// Thrown by CircuitBreaker::call instead of calling.
+// Thrown by CircuitBreaker::call() instead of calling.
 class CircuitOpen : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-//              `failures` in a row                    after `open_for`
-//     closed ----------------------> open ------------------------------> half open
-//       ^                             ^                                     |   |
-//       |                             +------------- a trial failed --------+   |
-//       +------------------------- `trials` of them succeeded ------------------+
+//            `failures` in a row                    after `open_for`
+//   closed ----------------------> open ------------------------------> half open
+//     ^                             ^                                     |   |
+//     |                             +------------- a trial failed --------+   |
+//     +------------------------- `trials` of them succeeded ------------------+
 //
-// Only calls that began since it last opened or closed count: nothing is learnt from one that began before. Calls of
-// goroutines that were dropped when their run() ended are forgotten.
-// May be used by many at once, from any thread. Nothing here blocks for long.
+// Only calls that began since the breaker last opened or closed count. Calls of goroutines that
+// run() has dropped are forgotten. Any number of goroutines and threads may use a breaker at once.
+// Nothing here blocks for long.
 class CircuitBreaker {
  public:
-  struct Settings {
+  struct Options {
     int failures = 5;                                              // in a row, that open it
     std::chrono::nanoseconds open_for = std::chrono::seconds(10);  // before it is tried again
     int trials = 1;  // calls let through at a time while half open; so many successes close it
   };
   enum class State { closed, open, half_open };
 
-  // Throws std::invalid_argument for settings below 1.
-  CircuitBreaker() : CircuitBreaker(Settings{}) {}
-  explicit CircuitBreaker(const Settings& settings);
+  // Throws std::invalid_argument for options below 1.
+  CircuitBreaker() : CircuitBreaker(Options{}) {}
+  explicit CircuitBreaker(const Options& options);
   CircuitBreaker(const CircuitBreaker&) = delete;
   CircuitBreaker& operator=(const CircuitBreaker&) = delete;
 
-  // Returns what f returns. An exception from f counts as a failure and is passed on. Throws CircuitOpen, without calling f,
-  // while it is open, or half open with enough trials under way.
+  // Calls f and returns what f returns. An exception from f counts as a failure and is passed on.
+  // Throws CircuitOpen, without calling f, while the breaker is open, or half open with enough
+  // trials under way.
   template <class F>
   std::invoke_result_t<F> call(F&& f) {
     Pass pass(*this);
@@ -57,9 +60,10 @@ class CircuitBreaker {
     }
   }
 
-  // The same in parts, for what does not fail by throwing: if allow() is true, one of the others must follow. Which of
-  // these calls it was for is not said, so of those that are under way the earliest is taken to end first. If some
-  // take much longer than others, and than `open_for`, use call().
+  // The same in parts, for calls that do not fail by throwing: if allow() returns true, call one of
+  // the others afterwards. The breaker cannot know which call they end, so it takes the earliest
+  // one that is under way. If some calls take much longer than others, and than `open_for`, use
+  // call().
   bool allow();
   void record_success();
   void record_failure();
@@ -69,7 +73,7 @@ class CircuitBreaker {
  private:
   enum class Result { success, failure };
 
-  // Calls under way, and how many of them are goroutines' of the run() that it counts for.
+  // Calls under way, and how many of them belong to goroutines of the run() that run_ names.
   struct Calls {
     std::int64_t all = 0;
     std::int64_t in_run = 0;
@@ -77,7 +81,8 @@ class CircuitBreaker {
       ++all;
       if (by_goroutine) ++in_run;
     }
-    // Which call it was is not known for sure: one by a goroutine, most likely, if a goroutine says so.
+    // Which call ended is not known for sure. If a goroutine says so, it was most likely a
+    // goroutine's.
     void end(bool by_goroutine) {
       --all;
       if (in_run > 0 && (by_goroutine || in_run > all)) --in_run;
@@ -89,7 +94,7 @@ class CircuitBreaker {
     }
   };
 
-  // Leave to call, and what came of it: a failure unless said otherwise.
+  // One call, and how it ended: as a failure unless succeed() was called.
   class Pass {
    public:
     explicit Pass(CircuitBreaker& breaker);
@@ -113,7 +118,7 @@ class CircuitBreaker {
   void forget_dropped_locked();
 
   // fixed after construction
-  const Settings settings_;
+  const Options options_;
 
   mutable Mutex mutex_;
   // guarded by mutex_

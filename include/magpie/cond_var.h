@@ -1,5 +1,7 @@
-// cond_var.h: waits until another says that something has changed.
+// cond_var.h: waits until another goroutine says that something has changed.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <atomic>
 #include <chrono>
@@ -7,6 +9,7 @@
 #include <cstdint>
 #include <stop_token>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <magpie/detail/deadline.h>
@@ -15,11 +18,15 @@
 
 namespace magpie {
 
-// As std::condition_variable_any: works with anything that has lock() and unlock(), such as
-// std::unique_lock<Mutex>, Mutex, RWMutex, or std::shared_lock<RWMutex>. There are no wake-ups without a cause.
-// Whoever waits counts from before its lock is released, and they are notified in the order they came. One that is
-// notified when its time is up has either been notified, or not and leaves it to the next.
-// May be destroyed as soon as all who wait have been notified; they need not have returned.
+// A condition variable for locks of any kind, as std::condition_variable_any:
+// std::unique_lock<Mutex>, Mutex, RWMutex, std::shared_lock<RWMutex>, or anything else with lock()
+// and unlock().
+//
+// A wait counts from before its lock is released. Waiters are notified in the order in which they
+// came, and there are no spurious wake-ups. If a notification and a timeout race, one of them wins:
+// the waiter returns no_timeout, or the notification goes to the next waiter.
+//
+// May be destroyed as soon as all waiters have been notified; their calls need not have returned.
 class CondVar {
  public:
   constexpr CondVar() = default;
@@ -27,66 +34,84 @@ class CondVar {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Wakes the one that has waited longest, or all who wait. Never blocks. The caller need not hold the lock.
+  // notify_one() wakes the waiter that has waited longest, notify_all() wakes all. Never block. The
+  // caller need not hold the lock.
   void notify_one() noexcept;
   void notify_all() noexcept;
 
-  // Unlocks the lock, blocks until notified, locks it again. Throws what unlock() throws; if lock() throws the program
-  // is terminated.
+  // Unlocks the lock, blocks until notified, and locks it again. Throws what unlock() throws. If
+  // lock() throws, the program is terminated.
   template <class Lock>
   void wait(Lock& lock) {
     (void)wait_until_ns(lock, detail::kNoDeadline);
   }
 
-  // The same until `predicate()`, asked under the lock, is true.
+  // Waits until `predicate()` is true. The predicate is called with the lock held.
   template <class Lock, class Predicate>
   void wait(Lock& lock, Predicate predicate) {
     while (!predicate()) wait(lock);
   }
 
-  // As wait(), but not longer than so.
-  template <class Lock, class Duration>
-  std::cv_status wait_until(Lock& lock,
-                            std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-    return wait_until_ns(lock, detail::deadline_at(time));
+  // As wait(), until time is up. Returns whether it was. If a clock that can be set was set back
+  // meanwhile, wait_until() may return no_timeout without a notification.
+  template <class Lock, class Clock, class Duration>
+  std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
+    std::cv_status status = wait_until_ns(lock, detail::deadline_at(time));
+    if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
+      if (status == std::cv_status::timeout && Clock::now() < time)
+        return std::cv_status::no_timeout;
+    }
+    return status;
   }
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
     return wait_until_ns(lock, detail::deadline_after(duration));
   }
 
-  // The same until `predicate()` is true. Returns what it says in the end.
-  template <class Lock, class Duration, class Predicate>
-  bool wait_until(Lock& lock, std::chrono::time_point<std::chrono::steady_clock, Duration> time,
-                  Predicate predicate) {
-    return wait_for_predicate(lock, detail::deadline_at(time), predicate);
+  // Waits until `predicate()` is true or time is up. Returns what the predicate says then.
+  template <class Lock, class Clock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Predicate predicate) {
+    while (!predicate()) {
+      if (wait_until(lock, time) == std::cv_status::timeout) return predicate();
+    }
+    return true;
   }
   template <class Lock, class Rep, class Period, class Predicate>
   bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration, Predicate predicate) {
     return wait_for_predicate(lock, detail::deadline_after(duration), predicate);
   }
 
-  // Until `predicate()` is true or a stop is requested, or time is up. Returns what the predicate
-  // says in the end. The stop wakes only those who wait with its token.
+  // Waits until `predicate()` is true or a stop is requested. Returns what the predicate says then.
+  // The stop wakes only the waiters that wait with its token.
   template <class Lock, class Predicate>
   bool wait(Lock& lock, std::stop_token stop, Predicate predicate) {
-    return wait_unless_stopped(lock, stop, detail::kNoDeadline, predicate);
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop] {
+      (void)wait_until_ns(lock, detail::kNoDeadline, &stop);
+      return true;
+    });
   }
-  template <class Lock, class Duration, class Predicate>
-  bool wait_until(Lock& lock, std::stop_token stop,
-                  std::chrono::time_point<std::chrono::steady_clock, Duration> time,
+
+  // The same, until time is up.
+  template <class Lock, class Clock, class Duration, class Predicate>
+  bool wait_until(Lock& lock, std::stop_token stop, std::chrono::time_point<Clock, Duration> time,
                   Predicate predicate) {
-    return wait_unless_stopped(lock, stop, detail::deadline_at(time), predicate);
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop, time] {
+      return wait_until_ns(lock, detail::deadline_at(time), &stop) == std::cv_status::no_timeout ||
+             Clock::now() < time;
+    });
   }
   template <class Lock, class Rep, class Period, class Predicate>
   bool wait_for(Lock& lock, std::stop_token stop, std::chrono::duration<Rep, Period> duration,
                 Predicate predicate) {
-    return wait_unless_stopped(lock, stop, detail::deadline_after(duration), predicate);
+    detail::DeadlineNs deadline = detail::deadline_after(duration);
+    return wait_unless_stopped(stop, predicate, [this, &lock, &stop, deadline] {
+      return wait_until_ns(lock, deadline, &stop) == std::cv_status::no_timeout;
+    });
   }
 
-  // As wait(), but no longer than until the context is over (context.h): then it throws, or returns
-  // false. Also then it holds the lock again, for which it may have to wait. Without a
-  // notification: none is lost, the next in line has it.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. In both cases it has locked the lock again, for which it may have to
+  // wait. A wait that ends this way has used up no notification: the next waiter gets it.
   template <class Lock>
   void wait(Lock& lock, const Context& context) {
     std::error_code error;
@@ -99,8 +124,8 @@ class CondVar {
     });
   }
 
-  // The same until `predicate()`, asked under the lock, is true; asked once more when the context
-  // is over meanwhile.
+  // Waits until `predicate()` is true or the context is over. The predicate is called with the lock
+  // held, and once more after the context has ended.
   template <class Lock, class Predicate>
   void wait(Lock& lock, const Context& context, Predicate predicate) {
     std::error_code error;
@@ -117,7 +142,7 @@ class CondVar {
   }
 
  private:
-  // The caller's lock, whatever it is.
+  // The caller's lock without its type.
   struct UserLock {
     void* lock;
     void (*do_lock)(void*);
@@ -131,9 +156,10 @@ class CondVar {
   }
 
   template <class Lock>
-  std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline) {
-    return wait_erased(user_lock(lock), deadline, nullptr) ? std::cv_status::no_timeout
-                                                           : std::cv_status::timeout;
+  std::cv_status wait_until_ns(Lock& lock, detail::DeadlineNs deadline,
+                               const std::stop_token* stop = nullptr) {
+    return wait_erased(user_lock(lock), deadline, stop) ? std::cv_status::no_timeout
+                                                        : std::cv_status::timeout;
   }
 
   template <class Lock, class Predicate>
@@ -144,13 +170,13 @@ class CondVar {
     return true;
   }
 
-  template <class Lock, class Predicate>
-  bool wait_unless_stopped(Lock& lock, const std::stop_token& stop, detail::DeadlineNs deadline,
-                           Predicate& predicate) {
+  // `wait_once()` returns false when time is up.
+  template <class Predicate, class Wait>
+  bool wait_unless_stopped(std::stop_token& stop, Predicate& predicate, Wait wait_once) {
     std::stop_callback notify(stop, [this, &stop] { notify_stopped(stop); });
     while (!stop.stop_requested()) {
       if (predicate()) return true;
-      if (!wait_erased(user_lock(lock), deadline, &stop)) break;
+      if (!wait_once()) break;
     }
     return predicate();
   }
@@ -163,7 +189,7 @@ class CondVar {
   bool unlock_and_wait(UserLock user, Until until, const std::stop_token* stop);
   void notify_stopped(const std::stop_token& stop) noexcept;
 
-  // What happens in it: src/sync/cond_var.cc.
+  // [signal]: src/sync/signal_word.h.
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::WaitStorage waiters_;
 };

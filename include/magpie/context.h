@@ -1,5 +1,7 @@
-// context.h: tells everybody who works on the same thing that it is over: cancelled, or too late.
+// context.h: tells all goroutines that work on one task that it is over: cancelled, or too late.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <concepts>
@@ -24,11 +26,11 @@ namespace detail {
 
 struct ContextNode;  // src/flow/context.cc
 
-// A key and what it stands for.
+// A key and its value.
 struct ContextValue {
   virtual ~ContextValue() = default;
   virtual bool has_key(const std::type_info& key_type, const void* key) const = 0;
-  // Null: it is of another type.
+  // Null: the value is of another type.
   virtual const void* value_as(const std::type_info& value_type) const = 0;
 };
 
@@ -46,58 +48,65 @@ struct KeyedValue final : ContextValue {
   Value value;
 };
 
-// Text in any form is kept as a string.
+// Text in any form is kept as a std::string.
 template <class T>
 using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, std::string>,
                                   std::string, std::decay_t<T>>;
 
+template <class K>
+concept ContextKey = std::equality_comparable<KeptAs<K>>;
+
 }  // namespace detail
 
-// Every call of the core that can block takes a context too: Chan::send and recv, lock, acquire,
-// wait, join, sleep_for, submit. For all of them:
-// - A context that is over fails the call before it is tried, also if it would not have to wait.
-// - Cancelling ends the wait at once. The call then throws std::system_error with err() as its code
-//   and the name of the call in its text; with a trailing std::error_code& it returns false, or
-//   nothing, and tells it there.
+// Every blocking call of the core takes a context too: Chan::send and recv, lock, acquire, wait,
+// join, sleep_for, submit. For all of them:
+// - If the context is over, the call fails before it is tried, even if it would not have to wait.
+// - Cancelling ends the wait at once. The call throws std::system_error with err() as its code and
+//   its own name in the text. With a trailing std::error_code& it returns false, or nothing, and
+//   stores the code there.
 // - An error means that nothing has happened: nothing was sent, received, taken or locked. A call
 //   that is served at the moment at which the context ends may succeed.
-// - They work from plain threads too, and in another run() than that in which the context was made.
-//   A deadline whose run() has ended is noticed by those who wait, and by those who ask for done()
-//   or make a context from it: they cancel the context, and run the callbacks of its stop tokens. So
-//   may a plain thread, or a goroutine with a ThreadLock, that waits. err() only tells.
+// - Plain threads may make these calls too, and so may goroutines of another run() than the one in
+//   which the context was made. When the run() of a deadline has ended, its timer is gone. Then the
+//   waiters notice the deadline, and so does a caller of done() or of a function that makes a
+//   context from this one: they cancel the context and run the callbacks of its stop tokens. A
+//   plain thread, or a goroutine with a ThreadLock, always watches the deadline of its own wait.
+//   err() never cancels.
 //
-// A node in a tree of them: cancelling one cancels those that were made from it, not the one it was made from. A shared
-// handle: copies name the same context; every function may be called from any thread, goroutine or not. A context is
-// there as long as a handle to it, or to one made from it, is: keep it while somebody waits for done().
+// Contexts form a tree: cancelling one cancels all that were made from it, but not its parent. A
+// handle: copies name the same context, and every function may be called from any goroutine or
+// thread. A context lives as long as a handle to it, or to one made from it: keep one while
+// somebody waits for done().
 class Context {
  public:
-  // The root: never cancelled, has no deadline and no values.
+  // The root: it is never cancelled and has no deadline and no values.
   static Context background();
 
-  // A context of its own, to be cancelled by cancel(), or together with this one. Throws std::bad_alloc.
+  // Makes a context that cancel() ends, or the end of this one. Throws std::bad_alloc.
   Context with_cancel() const;
 
-  // The same, and cancelled when the time has come; a deadline that this one has already still counts.
-  // Throws std::logic_error when no runtime runs.
+  // Makes a context that also ends when its time has come; an earlier deadline of this one still
+  // counts. The time of another clock is converted now. Throws std::logic_error if no runtime runs,
+  // std::bad_alloc.
   template <class Rep, class Period>
   Context with_timeout(std::chrono::duration<Rep, Period> duration) const {
     return with_deadline_ns(detail::deadline_after(duration));
   }
-  template <class Duration>
-  Context with_deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> time) const {
+  template <class Clock, class Duration>
+  Context with_deadline(std::chrono::time_point<Clock, Duration> time) const {
     return with_deadline_ns(detail::deadline_at(time));
   }
 
-  // The same with a value for value<V>(key). Keys of any type that can be compared; text is kept as std::string.
-  template <class K, class V>
-  requires std::equality_comparable<detail::KeptAs<K>> Context with_value(K&& key, V&& value)
-  const {
+  // Makes a context with a value for value<V>(key). A key may be of any type with ==; text is kept
+  // as std::string. Throws std::bad_alloc.
+  template <detail::ContextKey K, class V>
+  Context with_value(K&& key, V&& value) const {
     using Kept = detail::KeyedValue<detail::KeptAs<K>, detail::KeptAs<V>>;
     return with_kept(std::make_unique<Kept>(std::forward<K>(key), std::forward<V>(value)));
   }
 
-  // A copy of the value that was given to this context, or the nearest one above it, under an equal key of the same
-  // type; nullopt: there is none, or it is not of type V, even if one further up is.
+  // A copy of the value under an equal key of the same type, of this context or the nearest one
+  // above it. Nullopt: there is none, or it is not of type V, even if one further up is.
   template <class V, class K>
   std::optional<V> value(const K& key) const {
     using Key = detail::KeptAs<K>;
@@ -107,27 +116,32 @@ class Context {
     return *static_cast<const V*>(found);
   }
 
-  // Closes when the context is cancelled, for select and to wait for; the nil channel for the root. Throws std::bad_alloc.
+  // A channel that closes when the context ends, for select() and recv(). The nil channel for the
+  // root. Throws std::bad_alloc.
   Chan<void> done() const;
 
-  // None while it is alive; then std::errc::timed_out, or std::errc::operation_canceled. Never blocks.
+  // None while the context lives; then std::errc::timed_out or std::errc::operation_canceled. Never
+  // blocks.
   std::error_code err() const noexcept;
   bool cancelled() const noexcept { return static_cast<bool>(err()); }
 
-  // Cancels it and all that were made from it: when it returns they are over, whoever cancelled them first, and their
-  // done() are closed. Then runs the callbacks of their stop tokens here, those of contexts that it was the first to
-  // cancel; the goroutine stays on its thread meanwhile (ThreadLock). Waits for nothing but these callbacks, and for
-  // another cancel() that is on its way down. Those whom it wakes may destroy the handle that it was called on. Throws
-  // std::logic_error for the root.
+  // Ends the context and all that were made from it. When it returns, they are over, no matter
+  // which call cancelled them first, and their done() channels are closed. Then it runs the
+  // callbacks of their stop tokens, for the contexts that this call was the first to cancel;
+  // meanwhile the goroutine stays on its thread (ThreadLock). Blocks only for these callbacks and
+  // for another cancel() that is still on its way down. A goroutine that it wakes may destroy the
+  // handle that it was called on. Throws std::logic_error for the root.
   void cancel() const;
 
-  // When it will be cancelled at the latest.
+  // The time at which the context ends at the latest. Nullopt: it has no deadline.
   std::optional<TimePoint> deadline() const noexcept;
 
-  // Asked to stop when the context is cancelled: for code that knows nothing of Magpie. Throws std::bad_alloc.
-  // For stop sources of your own: the standard library knows by its thread who runs a callback. If a callback may wait in
-  // Magpie (for a lock, a channel, a sleep), hold a ThreadLock around request_stop(); else another goroutine may
-  // destroy the callback while it runs.
+  // A stop token that is asked to stop when the context ends: for code that knows nothing of
+  // Magpie. Throws std::bad_alloc.
+  //
+  // For stop sources of your own: the standard library identifies the caller of a callback by its
+  // thread. If a callback may wait in Magpie (for a lock, a channel, a sleep), hold a ThreadLock
+  // around request_stop(). Else another goroutine may destroy the callback while it runs.
   std::stop_token stop_token() const;
 
  private:

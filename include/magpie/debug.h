@@ -1,64 +1,6 @@
-// debug.h: what the runtime is doing.
+// debug.h: everything that shows what the runtime is doing.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <magpie/detail/cxx20.h>
 
-namespace magpie {
-
-// One P: the right to run goroutines, with its queue. Counters only grow.
-struct ProcStats {
-  int id = 0;
-  bool idle = false;             // nobody holds it: there was nothing to do
-  std::size_t queue_length = 0;  // goroutines in its ring and its inbox, runnext not counted
-  bool has_runnext = false;
-  std::uint64_t ticks = 0;               // goroutines run in a time slice of their own
-  std::uint64_t switches = 0;            // goroutines run, inherited slices included
-  std::uint64_t goroutines_started = 0;  // made by goroutines running on it
-  std::uint64_t goroutines_ended = 0;
-  std::uint64_t steals_tried = 0;  // looks at another P's queue
-  std::uint64_t steals_succeeded = 0;
-  std::uint64_t goroutines_stolen = 0;  // moved here by those
-  std::uint64_t runnext_stolen = 0;     // how many of them came from a runnext slot
-  std::uint64_t overflows = 0;          // full ring, half spilled to the global queue
-  std::uint64_t goroutines_spilled = 0;
-  std::uint64_t global_batches = 0;   // times it took from the global queue
-  std::uint64_t looks = 0;            // times it looked at what is not its own
-  std::uint64_t parks = 0;            // times its thread went to sleep for want of work
-  std::uint64_t wakes = 0;            // threads woken or made by goroutines on it
-  std::uint64_t searches = 0;         // searches while counted as spinning
-  std::uint64_t joined_in_place = 0;  // goroutines run in place by join()
-  std::uint64_t timers_fired = 0;     // by its thread, also those of other Ps
-  std::uint64_t polls = 0;            // times its thread asked the network for events
-  std::uint64_t polled = 0;           // goroutines that were made ready by those
-  std::uint64_t handoffs = 0;  // times it was taken from a goroutine that blocked, or ran too long
-  std::uint64_t preemptions = 0;  // those that ran too long
-  std::int64_t busy_ns = 0;       // time held by a thread that was not idle
-};
-
-struct Stats {
-  std::vector<ProcStats> procs;  // the Ps in use now
-  ProcStats total;               // sums, Ps no longer in use included; id and idle mean nothing
-  std::size_t global_queue_length = 0;
-  int idle_procs = 0;
-  int threads = 0;
-  int idle_threads = 0;
-  int searching_threads = 0;
-  int goroutines_without_p = 0;  // run, or block, without a P
-  int preempted_threads = 0;     // sleep in the middle of a goroutine that waits for its turn
-  // Times that a thread waited inside the runtime for a lock of somebody who was stopped, so that stopped ones ran on.
-  std::uint64_t valve_openings = 0;
-  std::size_t timers = 0;  // armed
-  std::size_t goroutines = 0;
-  std::size_t fresh = 0;  // started, has not run yet: has no stack
-  std::size_t runnable = 0;
-  std::size_t running = 0;
-  std::size_t waiting = 0;
-};
-
-// A snapshot; each number is right, but not all of the same instant. Never blocks for long; costs a look at
-// every goroutine. Empty when no runtime runs.
-Stats stats();
-
-}  // namespace magpie
+#include <magpie/stats.h>

@@ -1,45 +1,60 @@
 // go.h: starts goroutines.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
+#include <chrono>
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/task.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/runtime.h>
 
 namespace magpie {
 
-// Starts a goroutine that calls f(args...), both copied or moved into it. Does not wait for it, but lets others run
-// when the caller has started goroutines for longer than its time slice. May be called from any thread while the
-// runtime runs. A small f is stored in the goroutine itself: no allocation.
-// An exception that leaves f is reported with the goroutine's number and name and ends the program, unless
-// on_uncaught() says otherwise. Throws std::logic_error when no runtime runs, std::bad_alloc without memory.
+namespace detail {
+template <class F, class... Args>
+auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
+}  // namespace detail
+
+// Starts a goroutine that calls f(args...). Both are copied or moved into the goroutine; a small f
+// needs no allocation. Does not wait for the goroutine, but yields to others when the caller has
+// started goroutines for longer than its time slice. Any thread may call it while a runtime runs.
+// An exception that leaves f ends the program with the goroutine's number and name, unless
+// on_uncaught() says otherwise. Throws std::logic_error if no runtime runs, std::bad_alloc.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(F&& f, Args&&... args) {
   detail::start_detached(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// The same with a name for dumps and messages, or a stack of its own size.
-// Throws std::invalid_argument too, for a stack size that is not whole pages or below 32 KiB.
+// As go(f), with a name for dumps and messages, or a stack size. Throws std::invalid_argument too,
+// for a stack size that is not whole pages or is below 32 KiB.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(const GoOptions& options, F&& f, Args&&... args) {
   detail::start_detached(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// Owns a running goroutine and its result. The destructor joins, like std::jthread's, and swallows the
-// goroutine's exception. Movable; used by one thread at a time.
+// Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
+// goroutine's exception. Movable. One thread may use it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:
+  // What try_join() returns.
+  using Attempt = std::conditional_t<
+      std::is_void_v<R>, bool,
+      std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::optional<R>>>;
+
   JoinHandle() = default;
   JoinHandle(JoinHandle&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
   JoinHandle& operator=(JoinHandle&& other) noexcept {
@@ -53,20 +68,20 @@ class [[nodiscard]] JoinHandle {
 
   bool joinable() const { return ref_.task != nullptr; }
 
-  // Waits for the goroutine to end; returns its result or rethrows its exception. Blocks the goroutine, or
-  // the thread if called on a plain one. A goroutine that has not started yet may be run in place, on the
-  // joiner's stack: it has at least three quarters of Options::stack_size then, less the guard. One with a
-  // GoOptions::stack_size always has a stack of its own. Throws std::logic_error when there is nothing to join, or its
-  // run() has ended.
+  // Blocks until the goroutine has ended; returns its result or rethrows its exception. If the
+  // goroutine has not started yet, the joiner may run it in place, on its own stack: then it has at
+  // least three quarters of Options::stack_size, less the guard. A goroutine with a
+  // GoOptions::stack_size always has a stack of its own. Throws std::logic_error if the handle is
+  // empty or the goroutine's run() has ended.
   R join() {
     check_not_empty();
     detail::TaskRef ref = std::exchange(ref_, {});
     return take(ref, detail::wait_for_task(ref));
   }
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // nothing (void: false), the goroutine goes on, and the handle still owns it. Never runs the
-  // goroutine in place.
+  // As join(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns nullopt (void: false). The goroutine goes on then, and the handle still
+  // owns it. Never runs the goroutine in place.
   R join(const Context& context) {
     std::error_code error;
     detail::Joined joined = wait(context, error);
@@ -86,7 +101,26 @@ class [[nodiscard]] JoinHandle {
     return true;
   }
 
-  // Lets the goroutine go on alone; its result or exception is dropped.
+  // As join(), until time is up; try_join() does not wait. Nullopt (void: false; a reference:
+  // null): the goroutine goes on, and the handle still owns it. Never runs the goroutine in place.
+  // Any clock will do.
+  Attempt try_join() { return attempt(wait_until_ns(0)); }
+  template <class Rep, class Period>
+  Attempt try_join_for(std::chrono::duration<Rep, Period> duration) {
+    return attempt(wait_until_ns(detail::deadline_after(duration)));
+  }
+  template <class Clock, class Duration>
+  Attempt try_join_until(std::chrono::time_point<Clock, Duration> time) {
+    detail::Joined joined = detail::Joined::not_yet;
+    detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+      joined = wait_until_ns(deadline);
+      return joined != detail::Joined::not_yet;
+    });
+    return attempt(joined);
+  }
+
+  // Lets the goroutine go on alone and drops its result or exception. Never blocks. Throws
+  // std::logic_error if the handle is empty.
   void detach() {
     if (ref_.task == nullptr) throw std::logic_error("magpie: detach() on an empty JoinHandle");
     detail::detach_task(std::exchange(ref_, {}));
@@ -94,7 +128,7 @@ class [[nodiscard]] JoinHandle {
 
  private:
   template <class F, class... Args>
-  friend auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
+  friend auto detail::spawn_with(const GoOptions* options, F&& f, Args&&... args);
 
   explicit JoinHandle(detail::TaskRef ref) : ref_(ref) {}
 
@@ -115,10 +149,28 @@ class [[nodiscard]] JoinHandle {
     check_not_empty();
     detail::Joined joined = detail::Joined::not_yet;
     detail::wait_with(context, error, [&](sched::CancelSource* source) {
-      joined = detail::wait_for_task(ref_, source);
+      joined = detail::wait_for_task(ref_, {.source = source});
       return joined != detail::Joined::not_yet;
     });
     return joined;
+  }
+
+  detail::Joined wait_until_ns(detail::DeadlineNs deadline) {
+    check_not_empty();
+    return detail::wait_for_task(ref_, {.deadline = deadline});
+  }
+
+  Attempt attempt(detail::Joined joined) {
+    if (joined == detail::Joined::not_yet) return {};
+    detail::TaskRef ref = std::exchange(ref_, {});
+    if constexpr (std::is_void_v<R>) {
+      take(ref, joined);
+      return true;
+    } else if constexpr (std::is_reference_v<R>) {
+      return std::addressof(take(ref, joined));
+    } else {
+      return take(ref, joined);
+    }
   }
 
   static R take(detail::TaskRef ref, detail::Joined joined) {
@@ -140,27 +192,28 @@ class [[nodiscard]] JoinHandle {
 };
 
 template <class F, class... Args>
-auto spawn_with(const GoOptions* options, F&& f, Args&&... args) {
+auto detail::spawn_with(const GoOptions* options, F&& f, Args&&... args) {
   using Result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
   return JoinHandle<Result>(
-      detail::start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
+      start_joinable<Result>(options, std::forward<F>(f), std::forward<Args>(args)...));
 }
 
-// Starts a goroutine whose result, or exception, join() returns. Otherwise as go().
+// Starts a goroutine whose result or exception join() returns. Else as go().
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(F&& f, Args&&... args) {
-  return spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 auto spawn(const GoOptions& options, F&& f, Args&&... args) {
-  return spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// Handles goroutines' uncaught exceptions from now on instead of ending the program where they are thrown: called on the failing
-// goroutine, unwound, inside its catch block; the goroutine ends when it returns. An empty function restores the default.
+// Sets what happens to exceptions that leave goroutines from now on, instead of ending the program
+// where they are thrown. The failing goroutine calls the handler after unwinding, inside a catch
+// block, and ends when the handler returns. An empty function restores the default.
 void on_uncaught(std::function<void(std::exception_ptr)> handler);
 
 }  // namespace magpie

@@ -1,5 +1,7 @@
-// local.h: a value of its own for every goroutine.
+// local.h: a variable of which every goroutine has its own value.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <concepts>
 #include <cstdint>
@@ -11,14 +13,16 @@ namespace magpie {
 
 namespace detail {
 std::uint64_t new_local_key();
-// The calling goroutine's value for the key (a plain thread's: its own), or null.
+// The value that the calling goroutine, or plain thread, has for the key. Null: none.
 void* find_local(std::uint64_t key) noexcept;
-// Replaces it; the old one is destroyed. Throws std::bad_alloc, and then destroys the new one.
+// Replaces the value and destroys the old one. If it throws std::bad_alloc, it has destroyed the
+// new one.
 void store_local(std::uint64_t key, void* value, void (*destroy)(void*));
 }  // namespace detail
 
-// A variable of which each goroutine has its own, made from T{} or from a copy of `initial` when first used and
-// destroyed when the goroutine ends. On a plain thread: the thread's own. Never blocks.
+// A variable of which each goroutine has its own value. The first use makes it from T{} or from a
+// copy of `initial`; the end of the goroutine destroys it. A plain thread has its own value too.
+// Never blocks.
 template <class T>
 class Local {
  public:
@@ -29,7 +33,7 @@ class Local {
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
-  // The calling goroutine's value; a reference that is good until the goroutine ends or calls set().
+  // The calling goroutine's value. The reference is valid until the goroutine ends or calls set().
   T& get() {
     if (void* found = detail::find_local(key_)) return *static_cast<T*>(found);
     return store(make_ ? make_() : std::make_unique<T>());

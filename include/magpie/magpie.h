@@ -1,17 +1,19 @@
 // magpie.h: the whole core.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/blocking.h>
 #include <magpie/chan.h>
 #include <magpie/context.h>
 #include <magpie/debug.h>
 #include <magpie/go.h>
-#include <magpie/group.h>
 #include <magpie/local.h>
 #include <magpie/parallel.h>
 #include <magpie/patterns.h>
 #include <magpie/runtime.h>
 #include <magpie/select.h>
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 #include <magpie/sync.h>
+#include <magpie/task_group.h>
 #include <magpie/time.h>

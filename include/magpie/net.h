@@ -1,7 +1,11 @@
-// net.h: the network. Plain blocking calls; a goroutine that waits costs its stack and a registration, not a thread.
+// net.h: the network, by plain blocking calls. A goroutine that waits costs its stack and a
+// registration, not a thread.
 //
-// Everything here may be used by goroutines, and by plain threads while a runtime runs; else it throws std::logic_error.
+// Goroutines may use everything here, and so may plain threads while a runtime runs. Without a
+// runtime the calls throw std::logic_error.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <magpie/net/address.h>
 #include <magpie/net/buffered.h>

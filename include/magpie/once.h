@@ -1,5 +1,7 @@
-// once.h: something that is done once, by whoever comes first.
+// once.h: calls a function once, however many callers there are.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <atomic>
 #include <cstdint>
@@ -10,15 +12,17 @@
 
 namespace magpie {
 
+// Calls at most one function to its end.
 class Once {
  public:
   constexpr Once() = default;
   Once(const Once&) = delete;
   Once& operator=(const Once&) = delete;
 
-  // Calls f(args...), unless a call has been completed before; returns when one has been, and what it did is seen. Others
-  // who come meanwhile block. If f throws, the exception leaves call(), nothing counts as done, and the next caller
-  // tries again. Throws std::logic_error if f itself calls call() on this Once.
+  // Calls f(args...) unless an earlier call has been completed. Blocks while another caller's
+  // function runs. When it returns, a call has been completed and its effects are visible. If f
+  // throws, the exception leaves call(), and the next caller tries again. Throws std::logic_error
+  // if f calls call() on the same Once.
   template <class F, class... Args>
   void call(F&& f, Args&&... args) {
     if (done_.load(std::memory_order_acquire)) [[likely]]  // with the release in Running
@@ -29,11 +33,11 @@ class Once {
     running.complete();
   }
 
-  // Whether a call has been completed.
+  // True if a call has been completed. Never blocks.
   bool done() const { return done_.load(std::memory_order_acquire); }
 
  private:
-  // One at a time.
+  // Holds the mutex of the Once.
   class Running {
    public:
     explicit Running(Once& once) : once_(once) { once.begin(); }
@@ -50,7 +54,7 @@ class Once {
   void begin();
   void end() noexcept;
 
-  // What happens in it: src/sync/once.cc. atomic, published: by the one who holds mutex_
+  // See src/sync/once.cc. atomic, published: written by the holder of mutex_
   std::atomic<bool> done_{false};
   std::atomic<std::uint64_t> caller_{0};
   detail::MutexState mutex_;

@@ -1,17 +1,21 @@
 // parallel.h: loops whose iterations run on all Ps.
 //
-// How many iterations run as one piece is found out while the loop runs: pieces of trivial iterations are long, so that
-// sharing them costs next to nothing, those of long ones short, so that every P has work until the end. The body of a
-// piece is a plain loop that the compiler inlines and vectorises. Who knows better passes a `grain`: ranges up to
-// that many iterations are not divided. Without one, at least eight pieces are made for each P.
+// The loop learns while it runs how many iterations make a good piece. Pieces of short iterations
+// become long, so that sharing them costs next to nothing. Pieces of long iterations stay short, so
+// that every P has work until the end. The body of a piece is a plain loop, which the compiler
+// inlines and vectorises. A caller that knows better passes a `grain`: ranges of up to that many
+// iterations are not divided. Without one, the loop makes at least eight pieces for each P.
 //
-// Iterations may run in any order and at the same time, so f must be callable from several goroutines at once; but an
-// iteration may not wait for another one, as the two may be one after the other in the same piece. They may block
-// (channels, locks, sleep, I/O) and contain further loops. All functions block until the loop is over; called on
-// a plain thread they block the thread, and the iterations run on goroutines.
-// The first exception of an iteration is rethrown when all that has begun has ended; what has not begun is left
-// out, as far as it is known in time. All throw std::logic_error when no runtime runs.
+// Iterations may run in any order and at the same time, so f must be callable from several
+// goroutines at once. An iteration must not wait for another one: the two may follow each other in
+// one piece. It may block (channels, locks, sleep, I/O) and contain further loops. All functions
+// block until the loop is over. On a plain thread they block the thread, and the iterations run on
+// goroutines. The first exception of an iteration is rethrown when everything that has begun has
+// ended; the loop skips iterations that have not begun, as far as it knows in time. All throw
+// std::logic_error if no runtime runs.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <concepts>
 #include <cstddef>
@@ -34,6 +38,10 @@ template <class I>
 concept LoopIndex = std::integral<I> && !std::same_as<I, bool> && !std::same_as<I, char> &&
                     !std::same_as<I, wchar_t> && !std::same_as<I, char8_t> &&
                     !std::same_as<I, char16_t> && !std::same_as<I, char32_t>;
+
+// A range whose elements a loop may visit in any order.
+template <class Range>
+concept LoopElements = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
 
 // The loop from first to last, as numbers of iterations. Both are indices or both are iterators.
 template <class I>
@@ -111,8 +119,8 @@ T run_reduction(LoopRange<I> range, const T& identity, Map& map, Combine& combin
 
 }  // namespace detail
 
-// Calls f(i) for every i of [first, last). The index has the common type of first and last; a negative first with an
-// unsigned one throws std::invalid_argument.
+// Calls f(i) for every i of [first, last). The index has the common type of first and last. Throws
+// std::invalid_argument if that is unsigned and first is negative.
 template <detail::LoopIndex I, detail::LoopIndex J, class F>
 requires std::invocable<F&, std::common_type_t<I, J>>
 void parallel_for(I first, J last, F&& f, std::size_t grain = 0) {
@@ -127,20 +135,23 @@ void parallel_for(I first, S last, F&& f, std::size_t grain = 0) {
 }
 
 // Calls f(element) for every element of the range.
-template <std::ranges::random_access_range Range, class F>
-requires std::ranges::sized_range<Range> &&
-    std::invocable<F&, std::ranges::range_reference_t<Range>>
+template <detail::LoopElements Range, class F>
+requires std::invocable<F&, std::ranges::range_reference_t<Range>>
 void parallel_for(Range&& range, F&& f, std::size_t grain = 0) {
   auto first = std::ranges::begin(range);
   auto last = first + static_cast<std::ranges::range_difference_t<Range>>(std::ranges::size(range));
   detail::run_for(detail::loop_range(first, last), f, grain);
 }
 
-// Combines map(i), or map(element), of all iterations:  combine(... combine(combine(identity, map(a)), map(b)) ..., map(z)),
-// with the brackets set differently. So combine must be associative, and identity must not change what it is combined
-// with; combine need not be commutative, for neighbours stay in order. Returns identity for an empty range.
-// Instead of map(i) it may be given a body(from, to, sum), which returns `sum` combined with all of [from, to).
-// The result is a T: as with std::reduce, pass 0.0 and not 0 for a sum of doubles.
+// Combines map(i), or map(element), of all iterations:
+//
+//   combine(... combine(combine(identity, map(a)), map(b)) ..., map(z))
+//
+// with the brackets set differently. So combine must be associative, and identity must not change
+// what it is combined with. combine need not be commutative: neighbours stay in order. Returns
+// identity for an empty range. Instead of map(i) the caller may pass a body(from, to, sum), which
+// returns `sum` combined with all of [from, to). The result is a T: as with std::reduce, pass 0.0
+// and not 0 for a sum of doubles.
 template <class I, class S, class T, class Map, class Combine>
 requires requires(I first, S last) { detail::loop_range(first, last); }
 T parallel_reduce(I first, S last, T identity, Map&& map, Combine&& combine,
@@ -148,11 +159,9 @@ T parallel_reduce(I first, S last, T identity, Map&& map, Combine&& combine,
   return detail::run_reduction(detail::loop_range(first, last), identity, map, combine, grain);
 }
 
-// The same over the elements of a range.
-template <std::ranges::random_access_range Range, class T, class Map, class Combine>
-requires std::ranges::sized_range<Range> T parallel_reduce(Range&& range, T identity, Map&& map,
-                                                           Combine&& combine,
-                                                           std::size_t grain = 0) {
+// As above, over the elements of a range.
+template <detail::LoopElements Range, class T, class Map, class Combine>
+T parallel_reduce(Range&& range, T identity, Map&& map, Combine&& combine, std::size_t grain = 0) {
   auto first = std::ranges::begin(range);
   auto last = first + static_cast<std::ranges::range_difference_t<Range>>(std::ranges::size(range));
   return detail::run_reduction(detail::loop_range(first, last), identity, map, combine, grain);

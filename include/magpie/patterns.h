@@ -1,6 +1,8 @@
 // patterns.h: ready-made ways to share work: pools, limits, loops.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <magpie/circuit_breaker.h>
 #include <magpie/parallel.h>
 #include <magpie/rate_limiter.h>

@@ -1,9 +1,11 @@
-// plain_move.h: which values a channel may move while it is locked.
+// plain_move.h: which values a channel may move while it holds its lock.
 //
-// No code of a user runs inside the runtime: it might wait for a lock whose holder is stopped and
-// needs, to go on, the P of the goroutine that waits. So a channel moves a value under its lock
-// only if that is known to be harmless.
+// No user code runs inside the runtime. It might wait for a lock whose holder is stopped, and the
+// holder might need the P of the waiting goroutine to go on. So a channel moves a value under its
+// lock only if that move is known to be harmless.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <array>
 #include <cstddef>
@@ -20,27 +22,27 @@
 
 namespace magpie {
 
-// Whether a T moves plainly: to construct it from another T, and to destroy the other one then,
-// only copies and clears fields of the two. Neither allocates, frees, locks, throws, or runs code
-// of which this is not known.
+// True if a T moves plainly: constructing it from another T, and then destroying the other one,
+// only copies and clears fields of the two. Neither allocates, frees, locks or throws, nor runs
+// code for which that is not known.
 //
-// A Chan<T> keeps such values in its own memory. It carries any other on the heap: the sender
-// allocates and fills a box and the receiver empties and frees it, both outside the runtime.
+// A Chan<T> keeps such values in its own memory. It carries any other value on the heap: the sender
+// allocates and fills a box, the receiver empties and frees it, both outside the runtime.
 //
-// Trivially copyable types move plainly, and so do those of the standard library that follow. For a
-// type of your own, all members of which do:
+// Trivially copyable types move plainly, and so do the types of the standard library below. For a
+// type of your own whose members all do:
 //
 //   struct Job { std::string name; magpie::Chan<int> reply; };
 //   template <> inline constexpr bool magpie::moves_plainly<Job> = true;
 //
-// Say so right behind the type, so that all who make a Chan<Job> see it. If it is not true, a program
-// may stop for ever now and then.
+// Declare it directly after the type, so that every user of Chan<Job> sees it. If the declaration
+// is not true, the program may hang now and then.
 template <class T>
 inline constexpr bool moves_plainly = (std::is_trivially_copyable_v<T> &&
                                        std::is_trivially_move_constructible_v<T>);
 
-// A string or vector passes its memory on, or copies the characters inside itself. What is left is
-// empty and owns nothing. (Not with libstdc++'s debug mode: its containers move under a lock.)
+// A string or vector passes its memory on, or copies the characters inside itself. The source is
+// left empty and owns nothing. (Not in libstdc++'s debug mode, whose containers move under a lock.)
 #ifndef _GLIBCXX_DEBUG
 template <class C>
 inline constexpr bool moves_plainly<std::basic_string<C>> = std::is_integral_v<C>;
@@ -48,7 +50,8 @@ template <class T>
 inline constexpr bool moves_plainly<std::vector<T>> = true;
 #endif
 
-// A pointer passes on what it owns. What is left is null: nothing is deleted, no deleter is called.
+// A pointer passes on what it owns. The source is left null: nothing is deleted and no deleter is
+// called.
 template <class T, class D>
 inline constexpr bool moves_plainly<std::unique_ptr<T, D>> =
     (moves_plainly<D> && std::is_pointer_v<typename std::unique_ptr<T, D>::pointer>);
@@ -59,14 +62,14 @@ inline constexpr bool moves_plainly<std::weak_ptr<T>> = true;
 template <>
 inline constexpr bool moves_plainly<std::exception_ptr> = true;
 
-// libstdc++ keeps only trivially copyable functors inside the function, others on the heap; the
-// function that is left is empty. (libc++ copies small functors, by code of the user.)
+// libstdc++ keeps only trivially copyable functors inside the function, all others on the heap; the
+// source is left empty. (libc++ copies small functors by user code.)
 #ifdef __GLIBCXX__
 template <class R, class... Args>
 inline constexpr bool moves_plainly<std::function<R(Args...)>> = true;
 #endif
 
-// These move their parts. What is left are parts that were moved from.
+// These move their parts. The source keeps parts that were moved from.
 template <class T>
 inline constexpr bool moves_plainly<std::optional<T>> = moves_plainly<T>;
 template <class T, std::size_t n>

@@ -1,5 +1,7 @@
-// runtime.h: starts the scheduler and tells and sets how it works.
+// runtime.h: starts the scheduler, shows and sets how it works.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -15,43 +17,48 @@
 
 namespace magpie {
 
-// When every goroutine waits, and the process has no thread but the runtime's that could wake one:
+// What the runtime does when every goroutine waits and no other thread of the process could wake
+// one.
 enum class DeadlockPolicy {
-  abort,   // say so on stderr, with what each goroutine waits for, and end the process with code 2
-  report,  // say so once and go on waiting
-  ignore,
+  exit,          // print what each goroutine waits for to stderr, and exit with code 2
+  abort = exit,  // another name for it
+  report,        // print the same once, and go on waiting
+  ignore,        // go on waiting
 };
 
 // How run() sets the runtime up.
 struct Options {
-  // How many goroutines run at the same time. 0: MAGPIE_PROCS if set, else what this process may use:
-  // its CPU affinity and every cgroup quota above it, re-read about once a second.
+  // How many goroutines run at the same time. 0: MAGPIE_PROCS if set, else what this process may
+  // use: its CPU affinity and every cgroup quota above it, read again about once a second.
   int procs = 0;
 
-  // OS threads, at most. When no more may be made, goroutines wait for the threads there are.
+  // The most OS threads. When no more may be made, goroutines wait for the existing threads.
   int max_threads = 10'000;
 
-  // Address space of a goroutine's stack, in whole pages; memory is used as it is touched.
+  // The address space of a goroutine's stack, in whole pages. Memory is used as it is touched.
   std::size_t stack_size = 256 * 1024;
 
-  // A goroutine that runs longer than this gives way to others that wait, wherever it is: its thread is stopped by a
-  // signal and sleeps until it is its turn again. Sooner if a timer is due or a goroutine was woken, and no P is free.
-  // Without preempt (or with MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
+  // A goroutine that runs longer than this gives way to goroutines that wait: a signal stops its
+  // thread, wherever it is, and the thread sleeps until it is its turn again. That happens sooner
+  // if no P is free and a timer is due or a goroutine was woken. Without preempt (or with
+  // MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
-  int preempt_signal =
-      0;  // 0: SIGURG; the runtime's threads let it in even if the caller of run() blocks it
-  int max_preempted = 100;  // threads stopped at a time; beyond it, those stopped before take turns
+  // 0: SIGURG. The runtime's threads let the signal in even if the caller of run() blocks it.
+  int preempt_signal = 0;
+  // The most threads that are stopped at a time. Beyond that, stopped threads take turns.
+  int max_preempted = 100;
 
-  // Binds the thread that holds a P to one CPU, the same for the same P while CPUs last.
+  // Binds the thread that holds a P to one CPU; each P keeps its CPU. Ps beyond the number of CPUs
+  // share.
   bool pin = false;
 
   // What to do when no goroutine can ever run again.
-  DeadlockPolicy on_deadlock = DeadlockPolicy::abort;
+  DeadlockPolicy on_deadlock = DeadlockPolicy::exit;
 };
 
 namespace detail {
-// What a result is kept in until run() returns it.
+// Keeps a result until run() returns it.
 template <class R>
 using ResultOf =
     std::conditional_t<std::is_void_v<R>, char,
@@ -61,11 +68,12 @@ using ResultOf =
 [[MAGPIE_BUILT_ALIKE]] void run_main(const Options& options, void (*body)(void*), void* argument);
 }  // namespace detail
 
-// Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from it leaves run().
-// Blocks the calling thread, which becomes one of the runtime's. Other goroutines that are left when main returns
-// are dropped: those that run are waited for until their next call into the runtime, the others never go on.
-// May be called again afterwards. Throws std::logic_error when a runtime runs already, std::invalid_argument
-// for options (or MAGPIE_PROCS) that make no sense, std::bad_alloc or std::system_error for lack of resources.
+// Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from main
+// leaves run(). Blocks the calling thread, which becomes one of the runtime's. When main returns,
+// run() drops all other goroutines: it waits for a running one until its next call into the
+// runtime, and the others never go on. May be called again afterwards. Throws std::logic_error if a
+// runtime runs already, std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense,
+// std::bad_alloc or std::system_error if resources are short.
 template <class F>
 auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
   using Result = std::invoke_result_t<F&&>;
@@ -102,31 +110,34 @@ auto run(F&& main) -> std::invoke_result_t<F&&> {
   return run(Options{}, std::forward<F>(main));
 }
 
-// How many goroutines run at the same time now. 0 when no runtime runs.
+// How many goroutines run at the same time now. 0: no runtime runs.
 int procs();
 
-// Changes procs() while everything goes on, and stops it from following quotas; returns the old value.
-// Blocks for a moment, until every goroutine that runs has given its P up. Throws std::invalid_argument for n < 1,
-// std::logic_error when no runtime runs, std::bad_alloc when there is no memory for that many.
+// Changes procs() while goroutines run, stops it from following quotas, and returns the old value.
+// Blocks until every running goroutine has given up its P: a moment. Throws std::invalid_argument
+// for n < 1, std::logic_error if no runtime runs, std::bad_alloc if there is no memory for that
+// many.
 int set_procs(int n);
 
-// CPUs that this process may run on (its affinity when the runtime started, else now).
+// The number of CPUs that this process may run on: its affinity when the runtime started, or now if
+// none runs.
 int num_cpu();
 
-// Goroutines that have been started and have not ended.
+// The number of goroutines that have been started and have not ended.
 std::size_t num_goroutines();
 
-// OS threads that the runtime has now to run goroutines. Two more look after them.
+// The number of OS threads that run goroutines. Two more threads serve them.
 int num_threads();
 
-// Changes the limit on threads; returns the old one. Threads above a lower limit stay.
-// Throws std::invalid_argument for n < 1, std::logic_error when no runtime runs.
+// Changes the limit on threads and returns the old one. Threads above a lower limit stay. Throws
+// std::invalid_argument for n < 1, std::logic_error if no runtime runs.
 int set_max_threads(int n);
 
-// The calling goroutine's number, from 1; 0 on a thread that is no goroutine.
+// The calling goroutine's number, from 1. 0: the caller is a plain thread.
 std::uint64_t goroutine_id();
 
-// Lets others run; returns when it is this goroutine's turn again. On a plain thread: yields the thread.
+// Lets other goroutines run and returns when it is the caller's turn again. A plain thread yields
+// its CPU.
 void yield();
 
 }  // namespace magpie

@@ -1,18 +1,26 @@
 // rw_mutex.h: a lock that many readers or one writer may hold.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 
 namespace magpie {
 
-// Models Lockable and SharedLockable, so std::shared_lock works beside the others. Nobody starves: a writer that waits
-// keeps new readers out, and when a writer is through, all readers that waited go before the next writer. So a reader
-// must not lock it for reading again: it would wait for a writer that waits for it.
+// A lock that many readers or one writer may hold. Models SharedTimedLockable, so std::shared_lock
+// works beside std::unique_lock and std::lock_guard.
+//
+// Nobody starves: a writer that waits keeps new readers out, and when a writer unlocks, all readers
+// that wait go before the next writer. So a reader must not lock the mutex for reading again: it
+// would wait for a writer that waits for it.
+//
 // May be destroyed as soon as nobody holds it or waits for it.
 class RWMutex {
  public:
@@ -20,43 +28,69 @@ class RWMutex {
   RWMutex(const RWMutex&) = delete;
   RWMutex& operator=(const RWMutex&) = delete;
 
-  // Blocks until the caller is the only one to hold it.
+  // Blocks until the caller holds the mutex alone.
   void lock() noexcept {
-    if (!try_lock_at_once()) [[unlikely]]
-      lock_slowly();
+    if (!try_lock_fast()) [[unlikely]]
+      lock_slow();
   }
 
-  // False: somebody holds it. Never blocks.
+  // Takes the mutex if it is free. False: a reader or a writer holds it. Never blocks.
   [[nodiscard]] bool try_lock() noexcept {
-    if (try_lock_at_once()) [[likely]]
+    if (try_lock_fast()) [[likely]]
       return true;
-    return has_given() && try_lock_behind_dropped();
+    return has_given() && try_lock_slow();
   }
 
-  // Any goroutine or thread may unlock what another has locked. Ends the program with a message if no writer holds it.
+  // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
+  // blocks. Ends the program with a message if no writer holds the mutex.
   void unlock() noexcept {
     std::uint64_t only_writer = kWriter;
     if (!word_.compare_exchange_strong(only_writer, 0, std::memory_order_release,
                                        std::memory_order_relaxed)) [[unlikely]] {
-      unlock_slowly();
+      unlock_slow();
     }
   }
 
-  // Blocks until no writer holds it or waits for it.
+  // Blocks until no writer holds the mutex or waits for it; then the caller holds it with other
+  // readers.
   void lock_shared() noexcept {
     if (word_.fetch_add(1, std::memory_order_acquire) >= kWriter) [[unlikely]]
-      lock_shared_slowly();
+      lock_shared_slow();
   }
 
-  // False: a writer holds it or waits for it. Never blocks.
+  // Takes the mutex for reading. False: a writer holds it or waits for it. Never blocks.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    if (try_lock_shared_at_once()) [[likely]]
+    if (try_lock_shared_fast()) [[likely]]
       return true;
-    return (has_given() || has_readers()) && try_lock_shared_behind_gone();
+    return (has_given() || has_readers()) && try_lock_shared_slow();
   }
 
-  // As lock() and lock_shared(), but no longer than until the context is over (context.h): then
-  // they throw, or return false. A writer that gives up keeps no readers out any more.
+  // Block until the caller holds the mutex or time is up. False: time was up. A writer that gives
+  // up no longer keeps readers out. Any clock will do.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock() || lock_until(detail::deadline_after(duration));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock() || detail::wait_until(time, [this](detail::DeadlineNs deadline) {
+             return lock_until(deadline);
+           });
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock_shared() || lock_shared_until(detail::deadline_after(duration));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock_shared() || detail::wait_until(time, [this](detail::DeadlineNs deadline) {
+             return lock_shared_until(deadline);
+           });
+  }
+
+  // Block until the caller holds the mutex or the context is over (context.h). If the context is
+  // over, they throw std::system_error; with `error`, they return false. A writer that gives up no
+  // longer keeps readers out.
   void lock(const Context& context) {
     std::error_code error;
     if (!lock(context, error)) detail::throw_over(error, "RWMutex::lock");
@@ -74,11 +108,12 @@ class RWMutex {
         context, error, [this](sched::CancelSource* source) { return lock_shared_with(source); });
   }
 
-  // Ends the program with a message if no reader holds it.
+  // Releases the mutex for one reader. Never blocks. Ends the program with a message if no reader
+  // holds it.
   void unlock_shared() noexcept {
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
     if (before - 1 >= kWriter - 1) [[unlikely]]  // no reader, or a writer
-      unlock_shared_slowly(before);
+      unlock_shared_slow(before);
   }
 
  private:
@@ -86,12 +121,12 @@ class RWMutex {
 
   struct Insides;
 
-  bool try_lock_at_once() noexcept {
+  bool try_lock_fast() noexcept {
     std::uint64_t free = 0;
     return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  bool try_lock_shared_at_once() noexcept {
+  bool try_lock_shared_fast() noexcept {
     std::uint64_t now = word_.load(std::memory_order_relaxed);
     while (now < kWriter) {
       if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
@@ -101,23 +136,26 @@ class RWMutex {
     }
     return false;
   }
-  // Some have been let in and have not come yet: goroutines that a run() may have dropped since.
+  // unlock() has let a waiter in that has not run yet, maybe a goroutine that a run() has dropped
+  // since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
-  bool try_lock_behind_dropped() noexcept;
-  // Beside a writer: they may be in, and the writer have given up.
+  bool try_lock_slow() noexcept;
+  // Readers are counted. Beside an abandoned WRITER bit they may be in: see rw_mutex_core.h.
   bool has_readers() const noexcept {
     return (word_.load(std::memory_order_relaxed) & (kWriter - 1)) != 0;
   }
-  bool try_lock_shared_behind_gone() noexcept;
+  bool try_lock_shared_slow() noexcept;
 
-  void lock_slowly() noexcept;
+  void lock_slow() noexcept;
+  bool lock_until(detail::DeadlineNs deadline) noexcept;
+  bool lock_shared_until(detail::DeadlineNs deadline) noexcept;
   bool lock_with(sched::CancelSource* source) noexcept;
   bool lock_shared_with(sched::CancelSource* source) noexcept;
-  void unlock_slowly() noexcept;
-  void lock_shared_slowly() noexcept;
-  void unlock_shared_slowly(std::uint64_t before) noexcept;
+  void unlock_slow() noexcept;
+  void lock_shared_slow() noexcept;
+  void unlock_shared_slow(std::uint64_t before) noexcept;
 
-  // What happens in it: src/sync/rw_mutex.cc.
+  // [rw-mutex]: src/sync/rw_mutex_core.h.
   std::atomic<std::uint64_t> word_{0};  // atomic [rw-mutex]
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   std::uint32_t counts_[4] = {};

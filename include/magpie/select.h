@@ -1,10 +1,13 @@
-// select.h: waits for the first of several channel operations. Works from plain threads too, which then block.
+// select.h: waits for the first of several channel operations. Plain threads may use it too; a
+// plain thread that waits blocks.
 //
 //   magpie::select(
 //       magpie::on_recv(results, [&](std::optional<int> v) { ... }),   // nullopt: closed
 //       magpie::on_send(requests, 42, [&] { ... }),
 //       magpie::on_timeout(1s, [&] { ... }));
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -23,22 +26,21 @@
 
 namespace magpie {
 
-// The cases. Each handler may be left out. Handlers run after the operation, without any lock; what they throw leaves
-// select(). Cases refer to their channel and are meant to be written down in the call.
+// The cases. A case may have no handler. select() calls the handler of the chosen case after the
+// operation, without holding any lock; an exception from it leaves select(). A case refers to its
+// channel: write it down in the call of select().
 
-// Receives. f takes std::optional<T>, nullopt once the channel is closed and drained (Chan<void>: a bool,
-// false then), or nothing.
+// Receives. f takes std::optional<T>, which is nullopt if the channel is closed and drained, or
+// nothing. For Chan<void> f takes a bool, which is false then, or nothing.
 template <class T, class F = detail::NoHandler>
 auto on_recv(const Chan<T>& channel, F&& f = {}) {
   return detail::ReceiveCase<T, std::decay_t<F>>(channel, std::forward<F>(f));
 }
 
-// Sends the value. If it is chosen because the channel is closed, select() throws ClosedChannel. If it is not chosen the
-// value is destroyed with the case.
-template <class T, class V, class F = detail::NoHandler>
-requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) auto on_send(const Chan<T>& channel,
-                                                                             V&& value,
-                                                                             F&& f = {}) {
+// Sends the value. If select() chooses the case because the channel is closed, it throws
+// ClosedChannel. If it does not choose the case, the value is destroyed with the case.
+template <class T, detail::SendableAs<T> V, class F = detail::NoHandler>
+auto on_send(const Chan<T>& channel, V&& value, F&& f = {}) {
   return detail::SendCase<T, std::decay_t<F>>(channel, std::forward<V>(value), std::forward<F>(f));
 }
 template <class F = detail::NoHandler>
@@ -46,28 +48,36 @@ auto on_send(const Chan<void>& channel, F&& f = {}) {
   return detail::SendCase<void, std::decay_t<F>>(channel, std::forward<F>(f));
 }
 
-// Goes on when nothing else could for so long; zero or less: at once. Of several the shortest counts.
+// Is chosen when no other case could go on for that long; a duration of zero or less means at once.
+// Of several timeouts the shortest counts.
 template <class Rep, class Period, class F = detail::NoHandler>
 auto on_timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
   return detail::TimeoutCase<std::decay_t<F>>(detail::whole_ns(duration), std::forward<F>(f));
 }
 
-// Goes on when the context is over: err() says why. One among the others: if another case can go on
-// too, either may be chosen. Throws std::bad_alloc.
+// Is chosen when no other case could go on until that time; a past time means at once.
+template <class Clock, class Duration, class F = detail::NoHandler>
+auto on_deadline(std::chrono::time_point<Clock, Duration> time, F&& f = {}) {
+  return detail::DeadlineCase<std::decay_t<F>>(detail::deadline_at(time), std::forward<F>(f));
+}
+
+// Is chosen when the context is over; err() says why. If another case can go on too, either may be
+// chosen. Throws std::bad_alloc.
 template <class F = detail::NoHandler>
 auto on_done(const Context& context, F&& f = {}) {
   return detail::DoneCase<std::decay_t<F>>(context, std::forward<F>(f));
 }
 
-// Goes on at once if no other case can: select() does not wait then. At most one.
+// Is chosen at once if no other case can go on, so that select() does not wait. At most one.
 template <class F = detail::NoHandler>
 auto otherwise(F&& f = {}) {
   return detail::OtherwiseCase<std::decay_t<F>>(std::forward<F>(f));
 }
 
-// Blocks until one of the cases can go on, does it, calls its handler and returns its index. Among several
-// that can, each is chosen with the same probability. A nil channel's case never goes on; if no case ever can,
-// blocks for ever. Allocates nothing (but for values that are carried on the heap).
+// Blocks until one of the cases can go on, does it, calls its handler and returns its index. If
+// several can go on, each is chosen with the same probability. The case of a nil channel never can.
+// If no case ever can, select() blocks for ever. Throws ClosedChannel, what handlers throw, and,
+// for values that travel on the heap, std::bad_alloc; else it allocates nothing.
 template <detail::IsCase... Cases>
 std::size_t select(Cases&&... cases) {
   constexpr std::size_t kCount = sizeof...(Cases);
@@ -88,21 +98,21 @@ std::size_t select(Cases&&... cases) {
   return chosen;
 }
 
-// The same with a number of cases that is known at run time. Used by one goroutine or thread at a time; may be used
-// again: receive cases receive again, send cases send another copy of their value (one that cannot be copied is
-// sent once; after that its case is as that of a nil channel), timeouts begin anew. A handler must not clear() it.
+// As select(), with a number of cases that is known at run time. One goroutine or thread may use it
+// at a time, and may call select() again: receive cases receive again, send cases send another copy
+// of their value, timeouts begin anew, deadlines stay. A value that cannot be copied is sent once;
+// after that its case is like that of a nil channel. A handler must not clear() the Selector.
 class Selector {
  public:
-  // Each adds a case and returns its index. Handlers as above. Throws std::length_error beyond 65,536 cases,
-  // std::logic_error for a second otherwise().
+  // Each adds a case and returns its index. Handlers are as above. Throw std::length_error beyond
+  // 65,536 cases, std::logic_error for a second otherwise().
   template <class T, class F = detail::NoHandler>
   std::size_t recv(const Chan<T>& channel, F&& f = {}) {
     return add(
         std::make_unique<detail::KeptReceive<T, std::decay_t<F>>>(channel, std::forward<F>(f)));
   }
-  template <class T, class V, class F = detail::NoHandler>
-  requires(!std::is_void_v<T> && std::is_constructible_v<T, V&&>) std::size_t
-      send(const Chan<T>& channel, V&& value, F&& f = {}) {
+  template <class T, detail::SendableAs<T> V, class F = detail::NoHandler>
+  std::size_t send(const Chan<T>& channel, V&& value, F&& f = {}) {
     return add(std::make_unique<detail::KeptSend<T, std::decay_t<F>>>(
         channel, std::forward<V>(value), std::forward<F>(f)));
   }
@@ -120,6 +130,11 @@ class Selector {
   std::size_t timeout(std::chrono::duration<Rep, Period> duration, F&& f = {}) {
     return add(std::make_unique<detail::Kept<detail::TimeoutCase<std::decay_t<F>>>>(
         detail::whole_ns(duration), std::forward<F>(f)));
+  }
+  template <class Clock, class Duration, class F = detail::NoHandler>
+  std::size_t deadline(std::chrono::time_point<Clock, Duration> time, F&& f = {}) {
+    return add(std::make_unique<detail::Kept<detail::DeadlineCase<std::decay_t<F>>>>(
+        detail::deadline_at(time), std::forward<F>(f)));
   }
   template <class F = detail::NoHandler>
   std::size_t otherwise(F&& f = {}) {
@@ -140,7 +155,7 @@ class Selector {
   std::size_t add(std::unique_ptr<detail::AnyCase> one);
 
   std::vector<std::unique_ptr<detail::AnyCase>> cases_;
-  // Room for select(), as many as there are cases.
+  // Scratch memory of select(), one entry for each case.
   std::vector<detail::SelectCase> table_;
   std::vector<detail::SelectCase*> in_lock_order_;
   bool has_otherwise_ = false;

@@ -1,6 +1,8 @@
 // semaphore.h: a number of units that goroutines take and give back.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,45 +14,50 @@
 
 namespace magpie {
 
-// First come, first served: a large request is not overtaken by small ones that come later.
-// May be destroyed as soon as nobody uses it, also by one who has just got what another released whose release() has not
-// returned yet.
+// A count of units. Waiters are served in the order in which they came: small requests do not
+// overtake a large one.
+//
+// A caller that has acquired the last unit may destroy the semaphore, even if the release() that
+// supplied the unit has not returned yet.
 class Semaphore {
  public:
-  // The most units it can count.
+  // The largest count.
   static constexpr std::int64_t max() { return (std::int64_t{1} << 62) - 1; }
 
-  // With so many units at first. Throws std::logic_error if that is below zero or above max().
+  // Starts with `units` units. Throws std::logic_error if that is below zero or above max().
   explicit Semaphore(std::int64_t units);
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
-  // Takes so many units, all at once; blocks until they are there and everybody who came before has been served.
-  // Throws std::logic_error if `units` is below zero or above max().
+  // Takes `units` units, all at once. Blocks until they are there and all earlier callers have been
+  // served. Throws std::logic_error if `units` is below zero or above max().
   void acquire(std::int64_t units = 1) {
     if (!try_take(units)) [[unlikely]]
-      (void)acquire_slowly(units, detail::kNoDeadline);
+      (void)acquire_slow(units, detail::kNoDeadline);
   }
 
-  // False: they are not there, or somebody waits already. Never blocks. Throws as acquire().
+  // Takes the units if they are there and nobody waits. False: it took nothing. Never blocks.
+  // Throws as acquire().
   [[nodiscard]] bool try_acquire(std::int64_t units = 1) {
-    return try_take(units) || try_acquire_slowly(units);
+    return try_take(units) || try_acquire_slow(units);
   }
 
-  // As acquire(), but waits no longer than so. False: time was up, and nothing was taken.
+  // As acquire(), until time is up. False: time was up, and it took nothing. Any clock will do.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::int64_t units = 1) {
-    return try_take(units) || acquire_slowly(units, detail::deadline_after(duration));
+    return try_take(units) || acquire_slow(units, detail::deadline_after(duration));
   }
-  template <class Duration>
-  [[nodiscard]] bool try_acquire_until(
-      std::chrono::time_point<std::chrono::steady_clock, Duration> time, std::int64_t units = 1) {
-    return try_take(units) || acquire_slowly(units, detail::deadline_at(time));
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time,
+                                       std::int64_t units = 1) {
+    return try_take(units) || detail::wait_until(time, [&](detail::DeadlineNs deadline) {
+             return acquire_slow(units, deadline);
+           });
   }
 
-  // As acquire(), but no longer than until the context is over (context.h): then it throws, or
-  // returns false, and has taken nothing; those behind it in line are served in its place.
+  // As acquire(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. It has taken nothing then, and the waiters behind it are served.
   void acquire(const Context& context, std::int64_t units = 1) {
     std::error_code error;
     if (!acquire(context, units, error)) detail::throw_over(error, "Semaphore::acquire");
@@ -63,8 +70,8 @@ class Semaphore {
     return acquire(context, 1, error);
   }
 
-  // Gives units back, or new ones. Never blocks. Throws std::logic_error and changes nothing if there would be more than
-  // max(), or `units` is below zero.
+  // Adds `units` units and serves waiters. Never blocks. Throws std::logic_error, and changes
+  // nothing, if the count would exceed max() or `units` is below zero.
   void release(std::int64_t units = 1);
 
  private:
@@ -76,14 +83,14 @@ class Semaphore {
     return word_.compare_exchange_strong(now, now - wanted, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  bool acquire_slowly(std::int64_t units, detail::DeadlineNs deadline);
+  bool acquire_slow(std::int64_t units, detail::DeadlineNs deadline);
   bool acquire_with(std::int64_t units, sched::CancelSource* source);
   template <class Until>
   bool wait_in_line(std::int64_t units, Until until);
-  bool try_acquire_slowly(std::int64_t units);
+  bool try_acquire_slow(std::int64_t units);
   bool release_and_serve(std::int64_t units);
 
-  // What happens in it: src/sync/semaphore.cc.
+  // [semaphore]: src/sync/semaphore_core.h.
   std::atomic<std::uint64_t> word_;     // atomic [semaphore]
   std::atomic<std::uint32_t> lock_{0};  // atomic [lock]
   detail::TransitStorage given_;

@@ -1,13 +1,17 @@
 // wait_group.h: waits until a number of things are done.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/go.h>
@@ -18,40 +22,55 @@ namespace detail {
 class Settling;  // src/flow/context.cc
 }
 
-// A count, from zero on, and those who wait for it to become zero again.
+// A count that starts at zero. wait() blocks while it is above zero.
 class WaitGroup {
  public:
   constexpr WaitGroup() = default;
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
-  // Adds n, which may be negative. Never blocks. Wakes the waiters when the count becomes zero. Throws
-  // std::logic_error and changes nothing, as others see it too, if the count would fall below zero or pass 2^31 - 1.
-  // What happened before it is seen by those whom it wakes.
+  // Adds n, which may be negative, to the count. When the count becomes zero, wakes the waiters;
+  // what the caller did before add() happens before their wait() returns. Never blocks. Throws
+  // std::logic_error if the count would fall below zero or pass 2^31 - 1; then no other goroutine
+  // ever sees that count.
   void add(std::int64_t n);
 
-  // The same as add(-1).
+  // As add(-1).
   void done() { add(-1); }
 
-  // Blocks until the count is zero; returns at once if it is. Once it has returned the group may be used again, at
-  // once, also while other waiters have yet to return; once all have returned, it may be destroyed.
-  // Goroutines that are dropped when run() ends are never done: who waits for some that go() has started says so on
-  // stderr, and waits on, as others may be counted too.
+  // Blocks until the count is zero. After it has returned, the caller may use the group again at
+  // once, even while other waiters have yet to return. After all have returned, the group may be
+  // destroyed.
+  //
+  // A goroutine that run() drops when it ends is never done. A wait() for such goroutines of go()
+  // prints that to stderr and goes on waiting, since others may be counted too.
   void wait();
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // false. The count is what it was, and may be waited for again.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. The count is unchanged and may be waited for again.
   void wait(const Context& context) {
     std::error_code error;
     if (!wait(context, error)) detail::throw_over(error, "WaitGroup::wait");
   }
   bool wait(const Context& context, std::error_code& error) {
-    return detail::wait_with(context, error,
-                             [this](sched::CancelSource* source) { return wait_with(source); });
+    return detail::wait_with(context, error, [this](sched::CancelSource* source) {
+      return wait_within({.source = source});
+    });
   }
 
-  // Starts a goroutine that is counted until f has returned, or thrown, and what it captured is destroyed. Throws what
-  // magpie::go() throws.
+  // As wait(), until time is up. False: the count is not zero. Any clock will do.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
+  }
+
+  // Starts a goroutine that calls f. The group counts it until f has returned or thrown and the
+  // captures of f are destroyed. Throws what magpie::go() throws.
   template <class F>
   void go(F&& f) {
     Starting count(*this);
@@ -80,7 +99,8 @@ class WaitGroup {
   friend class detail::Settling;
   struct Insides;
 
-  // Counts a goroutine that is started while it lives; a run() that runs does not end meanwhile.
+  // Counts a goroutine that is being started. While this object lives, the current run() does not
+  // end.
   class Starting {
    public:
     explicit Starting(WaitGroup& group);
@@ -93,18 +113,19 @@ class WaitGroup {
   };
 
   bool add_and_wake(std::int64_t n);
-  bool wait_with(sched::CancelSource* source);
+  // False: the limit was reached.
+  bool wait_within(const detail::WaitLimit& limit);
   void forget_run();
 
-  // For those who count nothing but goroutines, by Starting. False: some were dropped when their run() ended; the count
-  // is not zero.
-  enum class Waited { zero, dropped, context_over };
-  [[nodiscard]] Waited wait_unless_dropped(sched::CancelSource* source);
+  // For a group that counts only goroutines started through Starting. dropped: some were dropped
+  // when their run() ended; the count is not zero.
+  enum class Waited { zero, dropped, limit_reached };
+  [[nodiscard]] Waited wait_unless_dropped(const detail::WaitLimit& limit = {});
   bool counts_dropped() const;
-  // If so, by one at a time: the count is zero again.
+  // Sets the count to zero if counts_dropped(). One caller at a time.
   void forget_dropped();
 
-  // What happens in it: src/sync/wait_group.cc.
+  // [wait-group]: src/sync/wait_group_core.h.
   std::atomic<std::uint64_t> state_{0};  // atomic [wait-group]
   std::atomic<std::uint32_t> lock_{0};   // atomic [lock]
   detail::WaitStorage waiters_;

@@ -1,5 +1,7 @@
-// worker_pool.h: a fixed number of goroutines that work off a bounded queue.
+// worker_pool.h: a fixed number of goroutines that work through a bounded queue.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -11,72 +13,89 @@
 
 #include <magpie/chan.h>
 #include <magpie/context.h>
-#include <magpie/select.h>
+#include <magpie/detail/callable.h>
+#include <magpie/detail/deadline.h>
 #include <magpie/sync.h>
 
 namespace magpie {
 
-// Runs what is submitted on `workers` goroutines. An exception from a job does not harm the others: the first one is thrown
-// by wait(). May be used by many at once.
+// Runs submitted jobs on `workers` goroutines. An exception from a job does not harm other jobs:
+// wait() throws the first one. Any number of goroutines and threads may use a pool at once.
 class WorkerPool {
  public:
-  // The queue holds so many jobs that no worker has taken yet. Throws std::invalid_argument for less than one worker,
-  // std::logic_error when no runtime runs, std::bad_alloc.
+  // `queue` is the number of jobs that may wait for a worker. Throws std::invalid_argument for less
+  // than one worker, std::logic_error if no runtime runs, std::bad_alloc.
   explicit WorkerPool(int workers, std::size_t queue = 0);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Closes, and waits until everything that was submitted has been done; an exception from a job is then lost. If it
-  // outlives run() its workers are gone, and what they have not done is destroyed.
+  // Closes the pool and blocks until all submitted jobs are done; an exception from a job is lost.
+  // After the end of run() the workers are gone, and the jobs that they have not done are
+  // destroyed.
   ~WorkerPool();
 
   // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > void submit(F&& job) { jobs_.send(make_job(std::forward<F>(job))); }
-
-  // The same without waiting. False: the queue is full and no worker is idle.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool try_submit(F&& job) { return jobs_.try_send(make_job(std::forward<F>(job))); }
-
-  // The same, and waits no longer than so. False: time was up.
-  template <class Rep, class Period, class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
-    return select(on_send(jobs_, make_job(std::forward<F>(job)), [] {}),
-                  on_timeout(duration, [] {})) == 0;
+  template <detail::Callable F>
+  void submit(F&& job) {
+    jobs_.send(make_job(std::forward<F>(job)));
   }
 
-  // As submit(), but no longer than until the context is over (context.h): then it throws, or
-  // returns false, and the job is not done.
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > void submit(const Context& context, F&& job) {
+  // As submit(), without waiting. False: the queue is full and no worker is idle; the job is not
+  // done.
+  template <detail::Callable F>
+  bool try_submit(F&& job) {
+    return jobs_.try_send(make_job(std::forward<F>(job)));
+  }
+
+  // As submit(), until time is up. False: time was up; the job is not done. Any clock will do.
+  template <class Rep, class Period, detail::Callable F>
+  bool try_submit_for(std::chrono::duration<Rep, Period> duration, F&& job) {
+    return jobs_.try_send_for(duration, make_job(std::forward<F>(job)));
+  }
+  template <class Clock, class Duration, detail::Callable F>
+  bool try_submit_until(std::chrono::time_point<Clock, Duration> time, F&& job) {
+    return jobs_.try_send_until(time, make_job(std::forward<F>(job)));
+  }
+
+  // As submit(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false; the job is not done.
+  template <detail::Callable F>
+  void submit(const Context& context, F&& job) {
     std::error_code error;
     if (!submit(context, std::forward<F>(job), error))
       detail::throw_over(error, "WorkerPool::submit");
   }
-  template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-  & > bool submit(const Context& context, F&& job, std::error_code& error) {
+  template <detail::Callable F>
+  bool submit(const Context& context, F&& job, std::error_code& error) {
     error = detail::end_of(context);  // before the job is moved from
     return !error && jobs_.send(context, make_job(std::forward<F>(job)), error);
   }
 
-  // Takes no more jobs; those that were submitted are done. Never blocks. Again: does nothing.
+  // Takes no more jobs; submitted ones are done. Never blocks. Does nothing the second time.
   void close();
 
-  // Blocks until everything that was submitted has been done and the pool is closed: closes it if nobody has.
-  // Throws the first exception of a job, once; std::logic_error if the workers were dropped because their run() ended.
+  // Closes the pool and blocks until all submitted jobs are done. Throws the first exception of a
+  // job, once; std::logic_error if run() has dropped the workers.
   void wait();
 
-  // The same, but no longer than until the context is over (context.h): then it throws, or returns
-  // false. The pool is closed, goes on with its jobs, and may be waited for again.
+  // As wait(), until the context is over (context.h): then it throws std::system_error; with
+  // `error`, it returns false. The pool is closed, goes on with its jobs, and may be waited for
+  // again.
   void wait(const Context& context);
   bool wait(const Context& context, std::error_code& error);
 
-  // Jobs that no worker has taken yet. A moment's truth.
+  // As wait(), until time is up. False: the pool goes on with its jobs and may be waited for again.
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_within({.deadline = detail::deadline_after(duration)});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return detail::wait_until(
+        time, [this](detail::DeadlineNs deadline) { return wait_within({.deadline = deadline}); });
+  }
+
+  // How many jobs wait for a worker. A snapshot.
   std::size_t queued() const { return jobs_.size(); }
 
  private:
@@ -99,6 +118,8 @@ class WorkerPool {
   }
 
   void work();
+  // False: the limit was reached. Throws what wait() throws.
+  bool wait_within(const detail::WaitLimit& limit);
   void report(WaitGroup::Waited waited);
 
   Chan<JobPointer> jobs_;

@@ -87,13 +87,13 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return step.finish();
 }
 
-[[gnu::noinline]] ChanResult send_the_long_way(Channel& channel, void* value) {
+[[gnu::noinline]] ChanResult send_slow(Channel& channel, void* value) {
   sched::Entry entry;
   return entry.m() == nullptr ? send_from_thread(channel, value)
                               : send_inside(channel, value, entry.m());
 }
 
-[[gnu::noinline]] ChanResult receive_the_long_way(Channel& channel, void* slot) {
+[[gnu::noinline]] ChanResult receive_slow(Channel& channel, void* slot) {
   sched::Entry entry;
   return entry.m() == nullptr ? receive_from_thread(channel, slot)
                               : receive_inside(channel, slot, entry.m());
@@ -187,7 +187,7 @@ ChanResult send(ChanCore* core, void* value) {
   Channel& channel = *channel_of(core);
   sched::M* m = sched::current_m();
   if (!sched::try_enter_runtime(m)) [[unlikely]]
-    return send_the_long_way(channel, value);
+    return send_slow(channel, value);
   ChanResult result = send_inside(channel, value, m);
   sched::leave_runtime();
   return result;
@@ -199,7 +199,7 @@ ChanResult receive(ChanCore* core, void* slot) {
   Channel& channel = *channel_of(core);
   sched::M* m = sched::current_m();
   if (!sched::try_enter_runtime(m)) [[unlikely]]
-    return receive_the_long_way(channel, slot);
+    return receive_slow(channel, slot);
   ChanResult result = receive_inside(channel, slot, m);
   sched::leave_runtime();
   return result;

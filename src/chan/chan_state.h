@@ -1,20 +1,23 @@
 // chan_state.h: what a channel holds, and what can be seen of it without its lock.
 //
 // Protocol  [chan]
-//   Under the lock: the count of buffered elements, closed, and who waits. A sender and a receiver never wait at the
-//   same time; receivers wait only at an empty buffer, senders only at a full one.
-//   Without the lock an operation that must not wait may be refused:
-//     send:     full?  then: not closed?   -> refused
-//     receive:  empty? then: not closed?   -> refused            (full and empty: of an unbuffered channel, nobody waits)
+//   Under the lock: the count of buffered elements, closed, and the waiters. A sender and a
+//   receiver never wait at the same time. Receivers wait only at an empty buffer, senders only at a
+//   full one. Without the lock an operation that must not wait may be refused:
+//     send:     full?   then: not closed?   -> refused
+//     receive:  empty?  then: not closed?   -> refused
 //     both:     closed, and for receive: then empty?  -> closed
+//   An unbuffered channel is full, and empty, if no partner waits.
 //
-// Why so    Refused has to be the truth at one moment. A channel that is not closed at the second look was not closed
-//           at the first one either, so at the first look it was full and open. The other way round it would be wrong:
-//           open at the first look, then closed, which sends the waiting receivers away, then "full" because
-//           nobody waits; but it never was full and open. The same for a buffer that is drained after the close.
-//           Closed and empty is for ever: nothing can be sent any more.
-// Orders    [chan] count, closed and the lists are written with release, and read without the lock with acquire: who
-//           sees what close() did to a list or a later receiver did to the count also sees closed.
+// Why so    "Refused" has to be true at one moment. A channel that is not closed at the second look
+//           was not closed at the first one, so at the first look it was full and open. The other
+//           way round would be wrong: open at the first look; then closed, which sends the waiting
+//           receivers away; then "full", because nobody waits. But it never was full and open. The
+//           same holds for a buffer that is drained after the close. Closed and empty is for ever:
+//           nothing can be sent any more.
+// Orders    [chan] count, closed and the lists are written with release, and read without the lock
+//           with acquire. So a reader that sees what close() did to a list, or what a later
+//           receiver did to the count, also sees closed.
 // Proof     tests/model/chan_model.cc
 #pragma once
 

@@ -1,12 +1,15 @@
-// channel.h: a channel: a lock, a ring of elements, and two lists of those who wait. See [chan] in chan_state.h.
+// channel.h: a channel: a lock, a ring of elements, and two lists of waiters. [chan]: chan_state.h.
 //
-// Hand-off  A partner that waits is served directly: the value moves between the two stacks, the ring is not touched.
-//           Only a receiver at a full ring takes the oldest element and puts the longest waiting sender's in its place.
-// Wake-ups  The partner is woken by the caller after the unlock: the locked functions return it.
-// User code None runs under the lock, or inside at all. Elements are moved there as bytes, or by functions that are
-//           known to be harmless (magpie/plain_move.h). All others are pointers to boxes (magpie/detail/element.h).
-// Lifetime  Channels come from memory that stays theirs (channel_pool.h), as [quick-lock] demands: a goroutine that
-//           parks releases the lock after it can be woken, so it may have dropped the last handle meanwhile.
+// Hand-off  A waiting partner is served directly: the value moves between the two stacks, and the
+//           ring is not touched. Only a receiver at a full ring takes the oldest element, and puts
+//           the value of the longest waiting sender in its place.
+// Wake-ups  The locked functions return the partner. The caller wakes it after the unlock. User
+// code None runs under the lock, or inside the runtime at all. Elements are moved there as bytes,
+//           or by functions that are known to be harmless (magpie/plain_move.h). All others are
+//           pointers to boxes (magpie/detail/element.h).
+// Lifetime  Channels come from memory that stays theirs (channel_pool.h), as [quick-lock] demands.
+//           A goroutine that parks releases the lock after it can be woken, so it may have dropped
+//           the last handle meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +29,13 @@ using detail::ChanResult;
 using sched::GoroutinePresence;
 using sched::Presence;
 
-// One who waits at one channel. Lives on the waiter's stack.
+// A wait at one channel. Lives on the waiter's stack.
 struct ChanWaiter : sched::WaitRecord {
   sched::Waiter* who;
   void* slot;           // a sender's value, or where a receiver wants it
   SelectWord* select;   // null: waits here only
   std::uint32_t index;  // of the case
-  ChanResult result;    // done or closed; by whoever wakes it, under the channel's lock
+  ChanResult result;    // done or closed; the waker writes it under the channel's lock
 };
 
 // What an operation did, and whom it owes a wake-up after the unlock.
@@ -97,7 +100,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return {state.closed() ? ChanResult::closed : ChanResult::refused};
   }
 
-  // Whether send_locked or receive_locked would do something. A select that waits may still be lost to another channel.
+  // Whether send_locked or receive_locked would do something. A select that waits may still be lost
+  // to another channel.
   bool can_send_locked(const Presence& presence) {
     return state.closed() || state.count() < state.capacity() || has_waiter(receivers, presence);
   }
@@ -105,7 +109,7 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
     return state.count() != 0 || state.closed() || has_waiter(senders, presence);
   }
 
-  // Takes everybody off the list who is still to be woken, linked by next, with the result closed.
+  // Takes all waiters off the list that nobody has won yet, linked by next, with the result closed.
   ChanWaiter* take_all(sched::WaitList& list, const Presence& presence, ChanWaiter* before) {
     while (ChanWaiter* waiter = take_waiter(list, presence)) {
       waiter->result = ChanResult::closed;
@@ -129,12 +133,12 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   }
 
  private:
-  // The one who waits longest and is still to be had, taken off the list; null: nobody is.
+  // Takes the longest waiter that can still be won off the list. Null: there is none.
   template <class Here>
   static ChanWaiter* take_waiter(sched::WaitList& list, const Here& presence) {
     while (sched::WaitRecord* record = list.take_first(presence)) {
       auto* waiter = static_cast<ChanWaiter*>(record);
-      if (waiter->select == nullptr || waiter->select->claim(waiter->index)) return waiter;
+      if (waiter->select == nullptr || waiter->select->try_win(waiter->index)) return waiter;
     }
     return nullptr;
   }
@@ -171,7 +175,7 @@ inline const Channel* channel_of(const detail::ChanCore* core) {
   return static_cast<const Channel*>(core);
 }
 
-// The commit step of whoever waits at one channel.
+// The commit step of a wait at one channel.
 bool unlock_in_commit(sched::M*, sched::G*, void* channel);
 
 }  // namespace magpie::chan

@@ -37,7 +37,8 @@ struct Chain {
 base::Lock lock;
 Chain shared;  // guarded by lock
 
-// The child of a fork finds the lock free and the chain whole. base/per_process.h says why it is registered here.
+// The child of a fork finds the lock free and the chain whole. base/per_process.h says why it is
+// registered here.
 [[maybe_unused]] const int pool_at_forks =
     pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
 

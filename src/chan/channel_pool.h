@@ -1,8 +1,9 @@
 // channel_pool.h: where channels come from and go to. Their memory never becomes anything else.
 //
-// A goroutine that parks releases the channel's lock after it can be woken. It may have dropped the last handle before
-// that release has ended, which then reads the lock once more ([quick-lock]). So channels are kept for ever:
-// as many as there ever were at a time, without their rings. Each thread has some at hand.
+// A goroutine that parks releases the channel's lock after it can be woken. It may have dropped the
+// last handle before that release has ended, which then reads the lock once more ([quick-lock]). So
+// channels are kept for ever: as many as there ever were at a time, without their rings. Each
+// thread has some at hand.
 #pragma once
 
 namespace magpie::chan {

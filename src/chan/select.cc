@@ -1,13 +1,15 @@
 // select.cc: the first of several channel operations that can go on. Protocol [select]: claim.h.
 //
-//   1. Look at every channel without its lock. Of those that seem ready choose one at random, lock it alone, do it.
-//   2. Nothing: lock all channels, in the order of their addresses and each once, and look again. Only now it is
-//      certain that at one moment none was ready.
-//   3. Put a record per case on the lists, and sleep; the locks are released once the registers are saved.
-//   4. Woken: take the records that lost off their lists, one channel at a time.
+//   1. Looks at every channel without its lock. Chooses one of those that seem ready at random,
+//      locks it alone, and does it.
+//   2. If none is ready: locks all channels, in the order of their addresses and each once, and
+//      looks again. Only now it is certain that at one moment none was ready.
+//   3. Puts a record per case on the lists, and sleeps. The locks are released once the registers
+//      are saved.
+//   4. Once woken, takes the records that lost off their lists, one channel at a time.
 //
-// Each choice is uniform among the ready: count them, draw a number, do that one. A partner that is itself a select may
-// be gone by then; so count and draw again.
+// Each choice is uniform among the ready cases: counts them, draws a number, does that one. A
+// partner that is itself a select may be gone by then; then it counts and draws again.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -41,8 +43,8 @@ constexpr int kOptimisticTries = 3;
 
 Channel& channel_of(const SelectCase& one) { return *chan::channel_of(one.channel); }
 
-// A plain thread's random number. In a function of its own: the address of a thread_local must not be remembered over
-// a switch.
+// A plain thread's random number. In a function of its own: the address of a thread_local must not
+// be remembered over a switch.
 [[gnu::noinline]] std::uint32_t random_of_thread() {
   thread_local base::Random random(reinterpret_cast<std::uintptr_t>(&random));
   return random.next();
@@ -56,8 +58,8 @@ std::size_t draw(const Presence& presence, std::size_t n) {
   return static_cast<std::size_t>((random * n) >> 32);
 }
 
-// Which cases are ready, by ready(case), and one of them at random. The first 64 are remembered in a word, the others are
-// asked again.
+// Which cases are ready, by ready(case), and one of them at random. The first 64 are remembered in
+// a word, the others are asked again.
 template <class Ready>
 class Chooser {
  public:
@@ -153,8 +155,9 @@ class Locks {
     }
   }
 
-  // May run when the select has been woken: it gets no further than lock by lock behind us, until the last is
-  // released. That one is released last, and nothing of the select is touched after it.
+  // A partner may wake the select while this runs. Then the select takes the same locks, one by one
+  // behind us, so it cannot finish before we release the last one. After that nothing of the select
+  // is touched.
   void unlock_all() const {
     std::size_t last = last_first();
     for (std::size_t i = 0; i < last; ++i) {
@@ -209,7 +212,7 @@ sched::WaitList& list_of(SelectCase& one) {
   return one.direction == Direction::receive ? channel_of(one).receivers : channel_of(one).senders;
 }
 
-// On the stack of whoever selects.
+// On the stack of the select.
 struct Wait {
   Locks& locks;
   SelectWord word;
@@ -225,7 +228,7 @@ bool withdraw(Waiter&, void* mine) {
   auto& wait = *static_cast<Wait*>(mine);
   base::QuickLock& last = wait.locks.last_lock();
   last.lock();
-  bool won = wait.word.claim(SelectWord::kTimeIsUp);
+  bool won = wait.word.try_win(SelectWord::kTimeIsUp);
   last.unlock();
   return won;
 }

@@ -1,7 +1,8 @@
 // resolver.cc: a question to the name servers, asked by the goroutine that waits for the answer.
 //
-// c-ares only ever works when it is called, and never blocks then. Each question has a channel of its own, so none is used by two
-// at a time. Its sockets are gathered in an epoll instance, which is itself a descriptor that can be waited for.
+// c-ares only ever works when it is called, and never blocks then. Each question has a channel of
+// its own, so none is used by two at a time. Its sockets are gathered in an epoll instance, which
+// is itself a descriptor that can be waited for.
 #include <magpie/net/dns.h>
 
 #include <ares.h>
@@ -171,10 +172,11 @@ const std::error_category& dns_errors() noexcept {
   return category;
 }
 
-std::vector<Address> DnsResolver::look_up(const std::string& host, detail::DeadlineNs deadline,
+std::vector<Address> DnsResolver::look_up(const std::string& host, TimePoint deadline,
                                           const Context* context, std::error_code& error) {
   // In memory of its own: c-ares keeps its address.
-  return std::make_unique<Question>(options_)->ask(host, deadline, context, error);
+  return std::make_unique<Question>(options_)->ask(host, detail::deadline_at(deadline), context,
+                                                   error);
 }
 
 }  // namespace magpie::net

@@ -16,17 +16,17 @@ namespace {
 
 bool in_goroutine() { return sched::current_m() != nullptr; }
 
-CircuitBreaker::Settings checked(const CircuitBreaker::Settings& settings) {
-  if (settings.failures < 1 || settings.trials < 1 || settings.open_for.count() < 0) {
+CircuitBreaker::Options checked(const CircuitBreaker::Options& options) {
+  if (options.failures < 1 || options.trials < 1 || options.open_for.count() < 0) {
     throw std::invalid_argument(
         "magpie: CircuitBreaker: failures and trials must be at least 1, open_for not negative");
   }
-  return settings;
+  return options;
 }
 
 }  // namespace
 
-CircuitBreaker::CircuitBreaker(const Settings& settings) : settings_(checked(settings)) {}
+CircuitBreaker::CircuitBreaker(const Options& options) : options_(checked(options)) {}
 
 CircuitBreaker::State CircuitBreaker::state_locked(std::int64_t now_ns) const {
   if (closed_) return State::closed;
@@ -41,7 +41,7 @@ CircuitBreaker::State CircuitBreaker::state() const {
 void CircuitBreaker::open_locked() {
   closed_ = false;
   begin_epoch_locked();
-  open_until_ns_ = detail::deadline_after(settings_.open_for);
+  open_until_ns_ = detail::deadline_after(options_.open_for);
   failures_in_a_row_ = 0;
   trials_under_way_ = {};
   trials_succeeded_ = 0;
@@ -69,7 +69,7 @@ bool CircuitBreaker::allow_locked() {
     case State::open:
       return false;
     case State::half_open:
-      if (trials_under_way_.all + trials_succeeded_ >= settings_.trials) return false;
+      if (trials_under_way_.all + trials_succeeded_ >= options_.trials) return false;
       trials_under_way_.begin(in_goroutine());
       return true;
   }
@@ -86,13 +86,13 @@ bool CircuitBreaker::allow() {
 // The result of a call of this epoch.
 void CircuitBreaker::learn_locked(Result result) {
   if (result == Result::failure) {
-    if (closed_ ? ++failures_in_a_row_ == settings_.failures : trials_under_way_.all > 0)
+    if (closed_ ? ++failures_in_a_row_ == options_.failures : trials_under_way_.all > 0)
       open_locked();
   } else if (closed_) {
     failures_in_a_row_ = 0;
   } else if (trials_under_way_.all > 0) {
     trials_under_way_.end(in_goroutine());
-    if (++trials_succeeded_ < settings_.trials) return;
+    if (++trials_succeeded_ < options_.trials) return;
     closed_ = true;
     begin_epoch_locked();
   }

@@ -21,7 +21,8 @@ namespace detail {
 
 using flow::ContextEnd;
 
-// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there, nobody waits for it.
+// A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there,
+// nobody waits for it.
 class Settling {
  public:
   void add(int) {
@@ -32,7 +33,7 @@ class Settling {
     }
   }
   void done() { group_.done(); }
-  void wait() { (void)group_.wait_unless_dropped(nullptr); }
+  void wait() { (void)group_.wait_unless_dropped(); }
 
  private:
   WaitGroup group_;
@@ -78,7 +79,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   ContextEnd kind_of_end(ContextEnd why) const {
     return source.has_expired_unwatched() ? ContextEnd::timed_out : why;
   }
-  // Whoever comes by cancels one whose deadline nobody looks after.
+  // Cancels the node if its deadline has passed and no timer watches it.
   void notice_end() {
     if (how.get() == ContextEnd::none && source.has_expired_unwatched())
       cancel(ContextEnd::timed_out);
@@ -146,7 +147,7 @@ void ContextNode::join_parent() {
 
 auto ContextNode::end_locked() {
   asks_to_stop = stop_source.stop_possible();
-  // What is made from now on is told by whoever makes it.
+  // A channel or stop token that is made from now on is told by its maker.
   return [this, made_done = done] {
     if (made_done != Chan<void>::nil()) made_done.close();
     source.end();
@@ -154,8 +155,9 @@ auto ContextNode::end_locked() {
   };
 }
 
-// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and lets everybody else who
-// destroys that wait. So the goroutine must stay on its thread, and no other may run there, while one waits.
+// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and
+// lets everybody else who destroys that wait. So the goroutine must stay on its thread, and no
+// other may run there, while one waits.
 class StopAsker {
  public:
   void operator()(ContextNode& node) {

@@ -1,26 +1,31 @@
 // context_tree.h: contexts that are cancelled together.
 //
 // Protocol  [context-tree]
-//   A node is alive or over. It keeps its parent alive, and stands in the parent's list of children until it dies or the
-//   parent is over. List and end of a node are guarded by the node's lock.
+//   A node is alive or over. It keeps its parent alive, and is in the parent's list of children
+//   until it dies or the parent is over. The node's lock guards its list and its end.
 //
-//   add       under the parent's lock: into its list. The parent is over: whoever adds it cancels it at once.
-//   leave     a dying child, under the parent's lock: off the list, if it still stands there.
-//   cancel    1. Under the node's lock: it is over, and its children are taken off its list; those that are not dying
-//                are kept alive. done() closes. Then the same with each of the children, and theirs.
-//             2. Some may have been over before, by the cancel of another: waits until those are settled.
-//             3. All are settled. 4. Callbacks of stop tokens run, which may do anything.
-//             The first step is whole: a goroutine that is in it is not dropped by the end of run().
-//             A node that is over before the first step: waits until it is settled.
+//   add       under the parent's lock: puts the child on the list. If the parent is over, the
+//             caller cancels the child at once.
+//   leave     a dying child, under the parent's lock: off the list, if it is still there.
+//   cancel    1. Under the node's lock: the node is over, and its children are taken off its list;
+//                the children that are not dying are kept alive. done() closes. Then the same for
+//                each child, and for theirs.
+//             2. Another cancel may have ended some of them before: waits until those are settled.
+//             3. All are settled.
+//             4. Runs the callbacks of stop tokens, which may do anything.
+//             Step 1 is whole: the end of run() does not drop a goroutine in it. If the node was
+//             over before step 1, cancel waits until it is settled.
 //
-// No loss   add and step 1 look at the list under the same lock: the child is taken along, or is told that it came late.
-// All       So when cancel returns, whoever came first, everything below the node is over: *settled* says just that.
-//           Waiting goes down the tree only, and never for a callback, so there is no circle.
-// Lifetime  A child in the list is there as long as the list's lock is held: it has to leave before it is gone. Who wants
-//           to look at it longer must be able to share it. A node is taken off a list once, and who did that owns its
-//           link: so no two calls use the same.
-// Orders    [context-tree] the end is stored with release under the lock and loaded with acquire by anyone: what came
-//           before a cancel is seen by those who see it.
+// No loss   add and step 1 look at the list under the same lock. So cancel takes the child along,
+//           or add says that it came too late.
+// All       So when cancel returns, everything below the node is over, no matter which cancel came
+//           first: *settled* says just that. Waiting goes down the tree only, and never for a
+//           callback, so there is no cycle.
+// Lifetime  A child on the list exists while the list's lock is held: it has to leave before it
+//           goes. To look at it longer, share it. A node is taken off a list once, and the taker
+//           owns its link, so no two calls use the same link.
+// Orders    [context-tree] the end is stored with release under the lock and loaded with acquire by
+//           anyone: whoever sees the end sees what came before the cancel.
 // Proof     tests/model/context_tree_model.cc
 #pragma once
 
@@ -47,8 +52,8 @@ class ContextEndWord {
   base::Atomic<std::uint8_t> word_{0};  // atomic [context-tree]
 };
 
-// Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next, previous, listed,
-// link; settling, with add(1), done() and wait() of a WaitGroup; and
+// Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next,
+// previous, listed, link; settling, with add(1), done() and wait() of a WaitGroup; and
 //   Whole                  while one lives, a goroutine that cancels is not dropped
 //   kind_of_end(why)       how it is over, if it is by a cancel for this reason
 //   end_locked()           it is over now; returns what to call when the lock is released
@@ -86,8 +91,8 @@ class ContextTree {
     child.listed = false;
   }
 
-  // When it returns everything from `top` down is over. `call_back(node)` is called after that for each node that is
-  // over by this call.
+  // When it returns everything from `top` down is over. `call_back(node)` is called after that for
+  // each node that is over by this call.
   template <class CallBack>
   static void cancel(Node& top, ContextEnd why, CallBack call_back) {
     Line ended, ended_by_others;

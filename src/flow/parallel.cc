@@ -8,12 +8,14 @@
 namespace magpie::detail {
 namespace {
 
-// A piece shorter than this is too short: starting, joining and timing it costs about a tenth of a microsecond.
+// A piece shorter than this is too short: starting, joining and timing it costs about a tenth of a
+// microsecond.
 constexpr std::int64_t kShortNs = 10'000;
 // One longer than this is too long: an idle P may have to wait for its end.
 constexpr std::int64_t kLongNs = 100'000;
 
-// Even if all iterations seem trivial there are so many pieces for each P: later ones may be longer.
+// Even if all iterations seem trivial there are so many pieces for each P: later ones may be
+// longer.
 constexpr std::uint64_t kPiecesPerProc = 8;
 
 std::uint64_t largest_grain(std::uint64_t iterations) {

@@ -1,16 +1,19 @@
 // rate_limiter.cc: tokens are stretches of time.
 //
-//   A token is a stretch of 1 / rate on the axis of time. Whoever takes tokens gets a stretch of so many, which begins
-//   now or later and overlaps with nobody's; its turn comes `burst / rate` before its end, which may be past already.
-//   Usually that is the stretch behind all others, from full_at_ on. So nobody has to refill anything, and those who
-//   wait have their turns reserved in the order in which they came. One that gives up leaves a gap, and the first who
-//   fits into a gap gets it: nobody else's turn changes.
+//   A token is a stretch of 1 / rate on the time axis. A caller that takes n tokens gets a stretch
+//   of n of them, which begins now or later and overlaps with no other caller's. The caller's turn
+//   comes `burst / rate` before the end of its stretch, which may be past already. Usually that is
+//   the stretch behind all others, from full_at_ on. So nobody has to refill anything, and
+//   waiting callers have their turns reserved in the order in which they came. A caller that gives
+//   up leaves a gap, and the next caller that fits into it gets it: no other turn changes.
 //
-// Limit  Of those whose turn came between t1 and t2 each stretch begins after t1: if its owner did not wait it begins
-//        after now, else not more than `burst` before its end, which is `burst` after its turn. And it ends
-//        before t2 + burst / rate. As they do not overlap they have at most burst + rate * (t2 - t1) tokens.
-// Ticks  Time is counted in nanoseconds, or, if it takes longer than kLongest of them to fill the bucket, in longer ticks:
-//        then that takes kLongest. Nobody gets a stretch that ends after kLast, so no sum overflows.
+// Limit  Take the callers whose turn came between t1 and t2. Each of their stretches begins after
+//        t1: a stretch whose owner did not wait begins after now, any other at most `burst` before
+//        its end, which is `burst` after its turn. And each ends before t2 + burst / rate. As they
+//        do not overlap, they hold at most burst + rate * (t2 - t1) tokens.
+// Ticks  Time is counted in nanoseconds. If it takes longer than kLongest of them to fill the bucket,
+//        time is counted in longer ticks, so that it takes kLongest. No stretch ends after kLast, so no
+//        sum overflows.
 #include <magpie/rate_limiter.h>
 
 #include <algorithm>
@@ -79,7 +82,7 @@ std::int64_t RateLimiter::find_locked(std::int64_t cost, std::int64_t now) {
 }
 
 // What find_locked() has found.
-void RateLimiter::claim_locked(std::int64_t begin, std::int64_t cost) {
+void RateLimiter::reserve_locked(std::int64_t begin, std::int64_t cost) {
   for (auto gap = given_up_.begin(); gap != given_up_.end(); ++gap) {
     if (gap->begin != begin) continue;
     gap->begin += cost;
@@ -117,11 +120,18 @@ bool RateLimiter::allow(std::int64_t tokens) {
   std::int64_t now = ticks_now();
   std::int64_t begin = find_locked(cost, now);
   if (begin + cost - now > cost_of(burst_)) return false;
-  claim_locked(begin, cost);
+  reserve_locked(begin, cost);
   return true;
 }
 
 bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
+  auto deadline = context.deadline();
+  return wait_within(context, deadline ? detail::deadline_at(*deadline) : detail::kNoDeadline,
+                     tokens);
+}
+
+bool RateLimiter::wait_within(const Context& context, detail::DeadlineNs deadline,
+                              std::int64_t tokens) {
   if (tokens > burst_) {
     throw std::invalid_argument("magpie: RateLimiter::wait for " + std::to_string(tokens) +
                                 " tokens: its burst is " + std::to_string(burst_));
@@ -137,10 +147,9 @@ bool RateLimiter::wait(const Context& context, std::int64_t tokens) {
     std::int64_t now = ticks_now();
     begin = find_locked(cost, now);
     turn = begin + cost - cost_of(burst_);
-    auto deadline = context.deadline();
-    if (deadline && turn > now && turn > detail::deadline_at(*deadline) / tick_ns_) return false;
+    if (turn > now && turn > deadline / tick_ns_) return false;
     has_turn = begin + cost <= kLast;
-    if (has_turn) claim_locked(begin, cost);
+    if (has_turn) reserve_locked(begin, cost);
     if (turn <= now) return true;
   }
   if (!has_turn) {

@@ -1,25 +1,26 @@
-// signals.cc: from the kernel to the channels of those who asked.
+// signals.cc: from the kernel to the channels that asked.
 //
 //   the handler, on any thread:   notes the kind in `pending`, and wakes the keeper
 //   the keeper, a plain thread:   takes what is pending, sends it to each channel that wants it
 //
 // The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The
 // keeper is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
-// lets in just the signals that are wanted: also in programs that block signals in all their threads.
+// lets in just the signals that are wanted: also in programs that block signals in all their
+// threads.
 //
 // No loss    A channel has room for one of each kind. What was sent to it last, as many as it
 //            holds, is in it: if the kind is among those, the signal is the same one; if not, there
 //            is room.
-// At the end A signal that finds nobody who wants it does what it did before: the handler calls the
+// At the end A signal that no channel wants does what it did before: the handler calls the
 //            former one; if that is the default, the keeper sends the signal once more after that
 //            was put back. So it is received, or has its usual effect.
-// Dispositions  Whoever sets one has the mutex. The handler sets none: it may be late, and somebody
-//            who wants the signal may have come since it looked.
-// fork()     Whoever forks lets in none of them until the child has the former dispositions back:
-//            a signal to the child waits in the kernel, and then has its usual effect there.
+// Dispositions  are set under the mutex. The handler sets none: it may be late, and a channel that
+//            wants the signal may have come since it looked.
+// fork()     The forking thread blocks all of them until the child has the former dispositions
+//            back: a signal to the child waits in the kernel, and then has its usual effect there.
 // Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
 //            it (sched/rest/deadlock.h).
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ struct SignalSubscription {
   // guarded by the registry's mutex
   std::deque<int> sent;  // the last ones, at most as many as the channel has room for
 
-  bool want_events() const {
+  bool is_awaited() const {
     return !static_cast<const chan::Channel*>(ChanAccess::core(channel))->receivers.looks_empty();
   }
   void deliver(int signal);
@@ -198,13 +199,13 @@ void* keep(void*) {
   return nullptr;
 }
 
-// Asked when all goroutines wait. Whoever holds the mutex is about to do something.
-bool want_events() {
+// Asked when all goroutines wait. A holder of the mutex is about to do something.
+bool is_awaited() {
   Registry& all = registry();
   std::unique_lock hold(all.mutex, std::try_to_lock);
   return !hold || all.pending.load(base::acquire) != 0 ||
          std::any_of(all.subscriptions.begin(), all.subscriptions.end(),
-                     [](const SignalSubscription* one) { return one->want_events(); });
+                     [](const SignalSubscription* one) { return one->is_awaited(); });
 }
 
 // ---- forks
@@ -292,7 +293,7 @@ void start_keeper() {
     throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
   pthread_detach(keeper);
   all.has_keeper = true;
-  sched::set_library_thread(want_events);
+  sched::set_library_thread(is_awaited);
 }
 
 SignalSet checked(std::span<const int> signals) {

@@ -24,7 +24,7 @@ WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
 
 WorkerPool::~WorkerPool() {
   close();
-  (void)workers_.wait_unless_dropped(nullptr);
+  (void)workers_.wait_unless_dropped();
 }
 
 void WorkerPool::work() {
@@ -45,10 +45,7 @@ void WorkerPool::close() {
   jobs_.close();
 }
 
-void WorkerPool::wait() {
-  close();
-  report(workers_.wait_unless_dropped(nullptr));
-}
+void WorkerPool::wait() { (void)wait_within({}); }
 
 void WorkerPool::wait(const Context& context) {
   std::error_code error;
@@ -57,12 +54,15 @@ void WorkerPool::wait(const Context& context) {
 
 bool WorkerPool::wait(const Context& context, std::error_code& error) {
   close();
-  WaitGroup::Waited waited = WaitGroup::Waited::context_over;
-  bool over_first = !detail::wait_with(context, error, [&](sched::CancelSource* source) {
-    waited = workers_.wait_unless_dropped(source);
-    return waited != WaitGroup::Waited::context_over;
+  return detail::wait_with(context, error, [this](sched::CancelSource* source) {
+    return wait_within({.source = source});
   });
-  if (over_first) return false;
+}
+
+bool WorkerPool::wait_within(const detail::WaitLimit& limit) {
+  close();
+  WaitGroup::Waited waited = workers_.wait_unless_dropped(limit);
+  if (waited == WaitGroup::Waited::limit_reached) return false;
   report(waited);
   return true;
 }

@@ -22,7 +22,7 @@ template <class Listener>
 class SocketAcceptor : public Acceptor {
  public:
   explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {
-    // Whoever had it before may have left it without a line.
+    // Its earlier owner may have left it without a queue.
     if (listener_.is_adopted()) (void)::listen(listener_.native_handle(), kUsualLine);
   }
   std::unique_ptr<net::Stream> accept() override {
@@ -30,13 +30,13 @@ class SocketAcceptor : public Acceptor {
   }
   void stop() noexcept override {
     // A line of length 0: connections that are in it stay, others are refused when the socket is
-    // closed. That may be as soon as whoever accepts is woken, so this comes first. The line of an
+    // closed. That may be as soon as accept() wakes up, so this comes first. The line of an
     // adopted socket is that of others too, who go on.
     if (!listener_.is_adopted()) (void)::listen(listener_.native_handle(), 0);
     listener_.set_deadline(steady_clock::time_point());
   }
   std::unique_ptr<net::Stream> accept_waiting() override {
-    if (listener_.is_adopted()) return nullptr;  // they are served by whoever has it after us
+    if (listener_.is_adopted()) return nullptr;  // its next owner serves them
     pollfd asked{.fd = listener_.native_handle(), .events = POLLIN, .revents = 0};
     if (asked.fd < 0 || ::poll(&asked, 1, 0) <= 0) return nullptr;
     // Not for ever: who was in line may have gone.

@@ -27,12 +27,12 @@ class SocketDialer final : public Dialer {
   explicit SocketDialer(const std::optional<net::TlsClientConfig>& tls) : tls_(tls) {}
 
   std::unique_ptr<net::Stream> dial(const Url& url, detail::DeadlineNs deadline) override {
+    const net::Stream::TimePoint time = detail::steady_time(deadline);
     if (url.scheme == "https") {
       return std::make_unique<net::TlsConn>(
-          net::TlsConn::connect_until(url.host_and_port(), tls_config(), deadline));
+          net::TlsConn::connect(url.host_and_port(), tls_config(), time));
     }
-    return std::make_unique<net::TcpConn>(
-        net::TcpConn::connect_until(url.host_and_port(), deadline));
+    return std::make_unique<net::TcpConn>(net::TcpConn::connect(url.host_and_port(), time));
   }
 
  private:
@@ -100,8 +100,7 @@ std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> str
                                                 const Question& question, const Url& url,
                                                 const Limits& limits, std::string_view head,
                                                 bool& heard) {
-  stream->set_read_deadline_ns(limits.deadline);
-  stream->set_write_deadline_ns(limits.deadline);
+  stream->set_deadline(detail::steady_time(limits.deadline));
   auto reply = std::make_unique<ClientReply>(
       std::move(stream), pool, url.scheme + "://" + url.host_and_port(), limits.context);
   reply->method = question.method;
@@ -133,8 +132,8 @@ ClientCore::Limits ClientCore::limits(std::optional<std::chrono::nanoseconds> ti
   return {deadline, context};
 }
 
-// An attempt to connect cannot be called off. If somebody may lose patience it is made by a goroutine of its own, which closes
-// what comes too late.
+// An attempt to connect cannot be called off. If somebody may lose patience it is made by a
+// goroutine of its own, which closes what comes too late.
 std::unique_ptr<net::Stream> ClientCore::dial(const Url& url, const Limits& limits) {
   const detail::DeadlineNs deadline =
       std::min(limits.deadline, detail::deadline_after(options.connect_timeout));
@@ -172,7 +171,8 @@ std::unique_ptr<ClientReply> ClientCore::ask(const Question& question, const Url
       try {
         return ask_on(std::move(kept), question, url, limits, head, heard);
       } catch (const std::system_error& error) {
-        // The server may have closed it just now. What it may do twice, and has not begun to answer, is asked again.
+        // The server may have closed it just now. What it may do twice, and has not begun to
+        // answer, is asked again.
         if (heard || question.source != nullptr || !may_be_repeated(question.method) ||
             error.code() == std::errc::timed_out || error.code() == std::errc::operation_canceled)
           throw;

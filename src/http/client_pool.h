@@ -1,5 +1,5 @@
-// client_pool.h: connections that wait for a next request, by the server they lead to. The last one used is the first to
-// be used again, so that the others grow old and are closed.
+// client_pool.h: connections that wait for a next request, by the server they lead to. The last one
+// used is the first to be used again, so that the others grow old and are closed.
 #pragma once
 
 #include <chrono>

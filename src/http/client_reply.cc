@@ -154,7 +154,8 @@ void ClientReply::receive_head(Parser::Kind kind, std::size_t max_header_bytes) 
   if (body_ == Body::read) finish();
 }
 
-// Some servers leave out the reason, and the space before it, which the parser needs: "HTTP/1.1 200" and the line end.
+// Some servers leave out the reason, and the space before it, which the parser needs: "HTTP/1.1
+// 200" and the line end.
 void ClientReply::add_missing_space() {
   constexpr std::size_t kSpace = 12;
   std::string_view text = input_.bytes();

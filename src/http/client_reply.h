@@ -20,7 +20,8 @@
 
 namespace magpie::http {
 
-// While it lives, the end of the context closes the stream. Its end waits until nobody is in between.
+// While it lives, the end of the context closes the stream. Its end waits until nobody is in
+// between.
 class ClosedByContext {
  public:
   ClosedByContext(const Context& context, net::Stream& stream)
@@ -45,7 +46,8 @@ class ClientReply {
         context_(context),
         closed_by_context_(std::in_place, context, *stream_) {}
 
-  // Blocks until all is written. A server may answer before it has read everything and close: then what it said counts.
+  // Blocks until all is written. A server may answer before it has read everything and close: then
+  // what it said counts.
   void send(std::string_view head, std::string_view body);
   void send(std::string_view head, BodySource& body);
   // Blocks until the head of the reply is there. Throws std::system_error, ProtocolError.
@@ -60,7 +62,8 @@ class ClientReply {
   // Reads a short rest, so that the connection can be used again.
   void drain();
 
-  // To be called in a handler: throws the exception again, with what it is about; that of the context if it has ended.
+  // To be called in a handler: throws the exception again, with what it is about; that of the
+  // context if it has ended.
   [[noreturn]] void rethrow() const;
 
   std::string method;

@@ -22,7 +22,7 @@ namespace magpie::http {
 namespace {
 
 constexpr std::size_t kHeadRoom = 1024;
-constexpr unsigned kRequestsOfTurn = 16;
+constexpr unsigned kRequestsBetweenYields = 16;
 constexpr std::size_t kWriteAtOnce = 128 * 1024;  // each gets write_timeout
 constexpr std::size_t kLingerBytes = 256 * 1024;
 
@@ -31,14 +31,14 @@ bool is_timeout(const std::system_error& error) { return error.code() == std::er
 }  // namespace
 
 Connection::Connection(ServerCore& core, std::unique_ptr<net::Stream> stream)
-    : core_(core), stream_(std::move(stream)), watched_(core.watchman(), *stream_) {}
+    : core_(core), stream_(std::move(stream)), clock_(core.timeouts(), *stream_) {}
 
 void Connection::run() {
   try {
     serve();
   } catch (...) {
-    // Reading or writing failed: the peer has gone, or is too slow, or the server is over. Or there was no memory. Whatever it
-    // is, it ends this connection and no other.
+    // Reading or writing failed: the peer has gone, or is too slow, or the server is over. Or there
+    // was no memory. Whatever it is, it ends this connection and no other.
     (void)detail::caught();
   }
   stream_->close();
@@ -72,11 +72,11 @@ void Connection::serve() {
   }
 }
 
-// A peer whose next request is always there keeps its goroutine from ever waiting: after some requests it is the others' turn,
-// long before the slice ends.
+// A peer whose next request is always there keeps its goroutine from ever waiting: after some
+// requests it is the others' turn, long before the slice ends.
 void Connection::give_way() {
-  if (++requests_of_turn_ < kRequestsOfTurn) return;
-  requests_of_turn_ = 0;
+  if (++requests_since_yield_ < kRequestsBetweenYields) return;
+  requests_since_yield_ = 0;
   yield();
 }
 
@@ -103,14 +103,14 @@ bool Connection::receive_more() {
   // A head has its time from its first byte on, the first one from the beginning of the connection.
   const bool begun = input.size() > 0;
   if (begun || first_) {
-    if (head_due_ns_ == 0) head_due_ns_ = core_.watchman().due_after(Phase::head);
-    watched_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
+    if (head_due_ns_ == 0) head_due_ns_ = core_.timeouts().due_after(Phase::head);
+    clock_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
   } else {
     head_due_ns_ = 0;  // a line end is no head that has begun
     // One time for all of it: neither a line end nor half a record of TLS is a request.
-    const std::int64_t now = rough_now_ns(), rests_after = core_.watchman().time_of(Phase::idle);
+    const std::int64_t now = rough_now_ns(), rests_after = core_.timeouts().time_of(Phase::idle);
     if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());
-    watched_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
+    clock_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
   }
   try {
     return read_head();
@@ -122,12 +122,12 @@ bool Connection::receive_more() {
     return false;
   }
   // Asked to end, or idle for long, or too slow to begin. What has come meanwhile is served.
-  const bool has_to_end = watched_.has_to_end();
+  const bool has_to_end = clock_.has_to_end();
   if (!has_to_end && first_) return false;
   if (bytes_are_here()) {
     last_ = has_to_end;
-    head_due_ns_ = core_.watchman().due_after(Phase::head);
-    watched_.enter_until(Phase::head, head_due_ns_);
+    head_due_ns_ = core_.timeouts().due_after(Phase::head);
+    clock_.enter_until(Phase::head, head_due_ns_);
     return read_head();
   }
   if (has_to_end || detail::steady_now_ns() >= idle_due_ns_) return false;
@@ -155,7 +155,7 @@ bool Connection::rest() {
   const bool may_skip_line = exchange_->in.may_skip_line();
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
-  watched_.enter_until(Phase::resting, idle_due_ns_);
+  clock_.enter_until(Phase::resting, idle_due_ns_);
   char byte = 0;
   std::size_t n = 0;
   try {
@@ -168,8 +168,8 @@ bool Connection::rest() {
   } catch (const std::system_error& error) {
     if (!is_timeout(error)) throw;
     if (!bytes_are_here()) return false;
-    last_ = watched_.has_to_end();
-    watched_.enter(Phase::head);
+    last_ = clock_.has_to_end();
+    clock_.enter(Phase::head);
   }
   exchange_ = core_.take_exchange(*this);
   exchange_->in.begin(core_.head_limits(), may_skip_line);
@@ -180,10 +180,10 @@ bool Connection::rest() {
 
 std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) {
   exchange_->out.flush_held();
-  watched_.enter_until(Phase::body, due_ns);
+  clock_.enter_until(Phase::body, due_ns);
   try {
     std::size_t n = stream_->read(std::as_writable_bytes(into));
-    watched_.enter(Phase::busy);
+    clock_.enter(Phase::busy);
     return n;
   } catch (const std::system_error& error) {
     if (is_timeout(error) && !exchange_->out.timer_answered()) throw StatusError(408);
@@ -209,7 +209,7 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
         }
       }
     }
-    watched_.enter(Phase::busy);
+    clock_.enter(Phase::busy);
   } catch (...) {
     broken_ = true;
     throw;
@@ -223,7 +223,7 @@ void Connection::send_some(std::span<const std::span<const std::byte>> parts, st
   if (left == 0)
     throw std::system_error(std::make_error_code(std::errc::timed_out),
                             "magpie: the client takes its answer too slowly");
-  watched_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
+  clock_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
   stream_->write_parts(parts);
   answer_time_.add_wait(rough_now_ns() - began);
 }
@@ -265,47 +265,44 @@ void* Connection::attached(const void* owner) const {
 // ---- answering
 
 bool Connection::may_keep_alive() const {
-  return !last_ && !core_.watchman().draining() && exchange_->in.worth_draining();
+  return !last_ && !core_.timeouts().draining() && exchange_->in.worth_draining();
 }
 
-// The answer to the request whose head has come. Whether the connection may be used for another.
+// Answers the request whose head has come. True: the connection may be used for another one.
 bool Connection::answer() {
-  head_due_ns_ = idle_due_ns_ = 0;
-  answer_time_.begin();
-  watched_.enter(Phase::busy);
   RequestState& in = exchange_->in;
   ResponseState& out = exchange_->out;
-  const Head& head = in.head();
+  const Route* route = begin_request();
+  // If the next request is here already, the answers may go together. But the peer must not wait
+  // for a slow handler, so a route earns that by being quick.
+  const bool next_is_here = in.has_next();
+  const bool quick = route != nullptr && route->is_quick();
+  if (!quick) out.flush_held();
+  out.begin({.version = in.head().version,
+             .head_only = in.method() == "HEAD",
+             .keep_alive = in.head().keep_alive && early_status_ == 0,
+             .hold_back = quick && next_is_here});
+  const std::int64_t began = next_is_here && route != nullptr ? detail::steady_now_ns() : 0;
+  call_handler();
+  if (began != 0) route->note_run(detail::steady_now_ns() - began);
+  if (broken_ || !out.keep_alive()) return false;
+  if (in.body_is_read()) return true;
+  return in.worth_draining() && in.drain();
+}
+
+// Finds the route, which may be null, and what to answer without asking its handler.
+const Route* Connection::begin_request() {
+  head_due_ns_ = idle_due_ns_ = 0;
+  answer_time_.begin();
+  clock_.enter(Phase::busy);
+  RequestState& in = exchange_->in;
   const int refusal = in.route(core_.router());
   const Route* route = in.match().route;
   std::uint64_t limit = core_.options().max_body_bytes;
   if (route != nullptr && route->max_body_bytes) limit = *route->max_body_bytes;
   const bool fits = in.begin_body(limit);
-  early_status_ = refusal != 0 ? refusal : head.other_expectation ? 417 : !fits ? 413 : 0;
-
-  // The next request is here already: the answers may go together, unless somebody would wait for a slow handler.
-  // A route earns that by being quick.
-  const bool next_is_here = in.has_next();
-  const bool quick =
-      route != nullptr && route->quick_runs.load(std::memory_order_relaxed) >= kQuickRuns;
-  if (!quick) out.flush_held();
-  out.begin({.version = head.version,
-             .head_only = in.method() == "HEAD",
-             .keep_alive = head.keep_alive && early_status_ == 0,
-             .hold_back = quick && next_is_here});
-  const std::int64_t began = next_is_here && route != nullptr ? detail::steady_now_ns() : 0;
-  call_handler();
-  if (began != 0) {
-    const bool was_quick = detail::steady_now_ns() - began < kQuickNs;
-    const int runs = route->quick_runs.load(std::memory_order_relaxed);
-    if (!was_quick)
-      route->quick_runs.store(0, std::memory_order_relaxed);
-    else if (runs < kQuickRuns)
-      route->quick_runs.store(runs + 1, std::memory_order_relaxed);
-  }
-  if (broken_ || !out.keep_alive()) return false;
-  if (in.body_is_read()) return true;
-  return in.worth_draining() && in.drain();
+  early_status_ = refusal != 0 ? refusal : in.head().other_expectation ? 417 : !fits ? 413 : 0;
+  return route;
 }
 
 // Runs middlewares and handler, and ends the response.
@@ -375,11 +372,11 @@ void Connection::answer_error(std::exception_ptr error) {
 
 // ---- ends
 
-// The head cannot be understood, so the connection cannot be used any more. Middlewares see it all the same, those that log
-// and count above all.
+// The head cannot be understood, so the connection cannot be used any more. Middlewares see it all
+// the same, those that log and count above all.
 void Connection::refuse(int status) {
   answer_time_.begin();
-  watched_.enter(Phase::busy);
+  clock_.enter(Phase::busy);
   exchange_->in.begin_refused();
   early_status_ = status;
   exchange_->out.begin({.version = 11,
@@ -392,15 +389,14 @@ void Connection::refuse(int status) {
   linger();
 }
 
-// Closing while bytes of the peer are unread would reset the connection and might destroy the answer on its way. So: say
-// that this was all, and read until the peer has seen it.
+// Closing while bytes of the peer are unread would reset the connection and might destroy the
+// answer on its way. So: say that this was all, and read until the peer has seen it.
 void Connection::linger() {
   exchange_->in.input.clear();
   // The timer of timeout() may have ended all reading. It is done, and the watchman leaves a busy
   // connection alone.
-  stream_->set_read_deadline_ns(detail::kNoDeadline);
-  stream_->set_write_deadline_ns(detail::kNoDeadline);
-  watched_.enter(Phase::lingering);  // TLS says its farewell, which may block
+  stream_->set_deadline(net::Stream::TimePoint::max());
+  clock_.enter(Phase::lingering);  // TLS says its farewell, which may block
   stream_->shutdown_write();
   std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);
   for (std::size_t read = 0; read < kLingerBytes;) {

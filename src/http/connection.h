@@ -1,10 +1,20 @@
-// connection.h: one connection of a server, from its first request to its end; a goroutine of its own runs it.
+// connection.h: one connection of a server, from its first request to its end; a goroutine of its
+// own runs it.
 //
 //     wait for a head --> parse --> handler --> finish, drain --+--> close
 //        ^    |  idle for a second                              |
 //        |    v                                                 |
 //        |  rest: without buffers, one page of stack            |
 //        +------------------- keep alive <----------------------+
+//
+// A request, file by file:
+//   server.cc            accepts the connection and starts its goroutine, which calls run()
+//   connection.cc        receive_head() reads into the Input of the exchange (exchange.h, input.h)
+//   request_state.cc     parse() finds the head's parts (parser.cc), route() its handler
+//                        (router.cc)
+//   connection.cc        answer() begins the ResponseState and calls middlewares and handler
+//   request.cc, response.cc     what the handler sees: shells of RequestState and ResponseState
+//   response_state.cc    makes the bytes; connection.cc send() writes them to the stream
 #pragma once
 
 #include <cstdint>
@@ -23,7 +33,7 @@
 #include "http/address_table.h"
 #include "http/allowance.h"
 #include "http/exchange.h"
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 namespace magpie::http {
 
@@ -35,11 +45,12 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Serves until the end. Does not throw, whatever the peer does and however little memory there is.
+  // Serves until the end. Does not throw, whatever the peer does and however little memory there
+  // is.
   void run();
 
-  // ---- for the exchange
-  // Blocks for at least a byte; 0: the end. Throws StatusError 408 when the time of the phase is over, std::system_error.
+  // ---- for the exchange Blocks for at least a byte; 0: the end. Throws StatusError 408 when the
+  // time of the phase is over, std::system_error.
   std::size_t receive_body(std::span<char> into, std::int64_t due_ns);
   // Blocks until all is taken. Throws std::system_error.
   void send(std::span<const std::span<const std::byte>> parts);
@@ -60,16 +71,12 @@ class Connection {
   ServerCore& core() { return core_; }
   int early_status() const { return early_status_; }
   net::Stream& stream() { return *stream_; }
-  Watched& watched() { return watched_; }
+  PhaseClock& clock() { return clock_; }
   // What a handler threw: the answer to that.
   void answer_error(std::exception_ptr error);
 
  private:
   enum class Got : std::uint8_t { head, end, refused };
-
-  // A handler that was that quick so often in a row.
-  static constexpr int kQuickRuns = 8;
-  static constexpr std::int64_t kQuickNs = 200'000;
 
   void serve();
   void give_way();
@@ -80,20 +87,21 @@ class Connection {
   bool bytes_are_here() const;
   bool rest();
   bool answer();
+  const Route* begin_request();
   void call_handler();
   void refuse(int status);
   void linger();
 
   ServerCore& core_;
   std::unique_ptr<net::Stream> stream_;
-  Watched watched_;
+  PhaseClock clock_;
   std::unique_ptr<Exchange> exchange_;  // null: at rest
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
-  unsigned requests_of_turn_ = 0;
+  unsigned requests_since_yield_ = 0;
   bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
   Allowance answer_time_;         // of the whole answer

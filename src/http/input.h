@@ -46,7 +46,8 @@ class Input {
   }
   void clear() { begin_ = end_ = 0; }
 
-  // Room for more bytes, at least `least`, to be followed by filled(). Moves the message. Throws std::bad_alloc.
+  // Room for more bytes, at least `least`, to be followed by filled(). Moves the message. Throws
+  // std::bad_alloc.
   std::span<char> room(std::size_t least) {
     if (capacity_ - end_ < least) make_room(least);
     return {data_ + end_, capacity_ - end_};

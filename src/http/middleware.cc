@@ -27,8 +27,8 @@ Middleware limit_concurrency(std::size_t requests) {
   return [inside, requests](Handler next) -> Handler {
     return [inside, requests, next = std::move(next)](Request& request, Response& response) {
       Exchange& exchange = Exchange::of(request);
-      // A body is read before a place is taken: a client that sends it slowly keeps nobody else out. Bodies that are too
-      // large for memory are read by the handler.
+      // A body is read before a place is taken: a client that sends it slowly keeps nobody else
+      // out. Bodies that are too large for memory are read by the handler.
       if (inside->load(std::memory_order_relaxed) < requests &&
           exchange.connection().early_status() == 0 && exchange.in.match().route != nullptr &&
           exchange.in.may_load(exchange.connection().core().options().max_body_bytes))
@@ -95,12 +95,15 @@ Middleware limit_per_address(const AddressLimits& limits) {
 
 namespace {
 
-// What the timer of a request does, in a goroutine of its own while the handler still runs. If the handler has begun to
-// answer, it is cut off by deadlines; if it has sent all by then, they are taken away again by its goroutine (Stop).
+constexpr net::Stream::TimePoint kLongPast;
+
+// What the timer of a request does, in a goroutine of its own while the handler still runs. If the
+// handler has begun to answer, it is cut off by deadlines; if it has sent all by then, they are
+// taken away again by its goroutine (Stop).
 void time_is_up(Exchange& exchange, const Context& context) {
   net::Stream& stream = exchange.connection().stream();
   try {
-    if (exchange.out.claim_for_timer()) {
+    if (exchange.out.try_answer_as_timer()) {
       std::string answer = "HTTP/1.1 503 Service Unavailable\r\n";
       append_date(answer.append("Date: "), static_cast<long long>(std::time(nullptr)));
       answer +=
@@ -111,10 +114,9 @@ void time_is_up(Exchange& exchange, const Context& context) {
       stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       stream.write(answer);
       stream.shutdown_write();
-      stream.set_read_deadline_ns(1);  // a handler that waits for the body
+      stream.set_read_deadline(kLongPast);  // a handler that waits for the body
     } else {
-      stream.set_read_deadline_ns(1);
-      stream.set_write_deadline_ns(1);
+      stream.set_deadline(kLongPast);
     }
   } catch (...) {
     // The peer has gone: nobody to answer. Or there is no memory for an answer.
@@ -138,7 +140,8 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
         time_is_up(exchange, context);
         fired->done();
       });
-      // However the handler ends, the timer's goroutine must be done with the connection before it goes on.
+      // However the handler ends, the timer's goroutine must be done with the connection before it
+      // goes on.
       struct Stop {
         Timer& timer;
         WaitGroup& fired;
@@ -151,9 +154,9 @@ Middleware timeout_ns(std::int64_t nanoseconds) {
             exchange.out.end_connection();
             return;
           }
-          // The answer was complete before the time was up, or as it was: what it said of the connection holds.
-          connection.stream().set_read_deadline_ns(detail::kNoDeadline);
-          connection.stream().set_write_deadline_ns(detail::kNoDeadline);
+          // The answer was complete before the time was up, or as it was: what it said of the
+          // connection holds.
+          connection.stream().set_deadline(net::Stream::TimePoint::max());
         }
       } stop{timer, *fired, exchange};
       next(request, response);

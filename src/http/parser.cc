@@ -6,8 +6,9 @@
 #include <new>
 #include <utility>
 
-// One of Beast's assertions is wrong: it fails, and would end the program, when the last chunk arrives as "0 CR LF CR" and
-// nothing more yet. The code behind it is right, and tests/fuzz runs it under AddressSanitizer.
+// One of Beast's assertions is wrong: it fails, and would end the program, when the last chunk
+// arrives as "0 CR LF CR" and nothing more yet. The code behind it is right, and tests/fuzz runs it
+// under AddressSanitizer.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -33,7 +34,8 @@ bool all_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Beast says "bad version" for a version it does not know, and for a line that does not end as it should.
+// Beast says "bad version" for a version it does not know, and for a line that does not end as it
+// should.
 bool names_another_version(std::string_view line) {
   line = line.substr(0, line.find_first_of("\r\n"));
   if (line.size() < 8) return false;
@@ -51,7 +53,8 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
     this->eager(false);
     this->header_limit(
         static_cast<std::uint32_t>(std::min<std::size_t>(parser.limits_.bytes, 1u << 30)));
-    // Lengths are checked by the owner. "No limit" would be none at all, but Beast compares that wrongly.
+    // Lengths are checked by the owner. "No limit" would be none at all, but Beast compares that
+    // wrongly.
     this->body_limit(~std::uint64_t{0});
     if (parser.kind_ == Kind::response_to_head) this->skip(true);
   }

@@ -1,17 +1,20 @@
-// parser.h: HTTP/1 messages from bytes. The grammar is Boost.Beast's; this adds what it lets through.
+// parser.h: HTTP/1 messages from bytes. The grammar is Boost.Beast's; this adds what it lets
+// through.
 //
-// A message begins with its head, which is parsed from one buffer that holds all of it so far; what was found is kept as
-// places in that buffer. A body in chunks is decoded from there on. A body with a length needs no parser.
+// A message begins with its head, which is parsed from one buffer that holds all of it so far; what
+// was found is kept as places in that buffer. A body in chunks is decoded from there on. A body
+// with a length needs no parser.
 //
-// Beast 1.74 accepts the following, which servers and proxies understand differently, the stuff of request smuggling.
-// Here they are refused (tests/unit/http/smuggling_test.cc):
+// Beast 1.74 accepts the following, which servers and proxies understand differently, the stuff of
+// request smuggling. Here they are refused (tests/unit/http/smuggling_test.cc):
 //   - Content-Length twice or as a list, with equal values
 //   - Transfer-Encoding that is not exactly "chunked": then Beast sees no body at all
 //   - chunks in HTTP/1.0
 //   - folded lines, and control characters in chunk extensions
 //   - no Host, or two, or one that is no host
 //   - trailers without limits
-// Its limit on the header counts from the last field that was complete; here it counts from the first byte.
+// Its limit on the header counts from the last field that was complete; here it counts from the
+// first byte.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +72,8 @@ class Parser {
   // Starts a message.
   void begin(Kind kind, const HeadLimits& limits);
 
-  // The buffer holds the message from its first byte. To be called again with more of it, until it is no longer need_more.
-  // Throws std::bad_alloc.
+  // The buffer holds the message from its first byte. To be called again with more of it, until it
+  // is no longer need_more. Throws std::bad_alloc.
   Progress parse_head(std::string_view buffer);
   const Head& head() const { return head_; }
   // Bytes of the head, once it is complete.
@@ -81,7 +84,8 @@ class Parser {
     std::size_t taken;  // from `in`
     std::size_t given;  // to `out`
   };
-  // Decodes a body in chunks. need_more with nothing taken and nothing given: the rest of `in` is no whole element.
+  // Decodes a body in chunks. need_more with nothing taken and nothing given: the rest of `in` is
+  // no whole element.
   Decoded decode(std::string_view in, std::span<char> out);
 
   // What to answer when it is refused.

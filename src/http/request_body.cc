@@ -1,8 +1,9 @@
 // request_body.cc: the body of a request, read as the handler asks for it.
 //
-// Bytes with a length are counted, and go straight from the connection to the handler's memory if they are many. Chunks go
-// through the input buffer and the parser. A peer that sends less than 4 KiB in the time for a body is too slow:
-// the time starts anew with each 4 KiB only. One that keeps just ahead of that has an Allowance for the whole.
+// Bytes with a length are counted, and go straight from the connection to the handler's memory if
+// they are many. Chunks go through the input buffer and the parser. A peer that sends less than 4
+// KiB in the time for a body is too slow: the time starts anew with each 4 KiB only. One that keeps
+// just ahead of that has an Allowance for the whole.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -40,7 +41,7 @@ bool RequestState::begin_body(std::uint64_t limit) {
   body_left_ = head.content_length.value_or(0);
   body_ = head.chunked ? Body::chunked : body_left_ > 0 ? Body::length : Body::read;
   continue_awaited_ = head.expects_continue && head.version >= 11 && body_ != Body::read &&
-                      input.size() == body_at_;  // whoever has begun to send does not wait
+                      input.size() == body_at_;  // a peer that has begun to send does not wait
   return body_left_ <= limit;
 }
 
@@ -59,7 +60,7 @@ void RequestState::say_continue() {
 std::size_t RequestState::receive(std::span<char> into) {
   if (body_due_ns_ == 0 || body_credit_ >= kCredit) {
     body_credit_ = 0;
-    body_due_ns_ = connection_->core().watchman().due_after(Phase::body);
+    body_due_ns_ = connection_->core().timeouts().due_after(Phase::body);
   }
   const ServerCore& core = connection_->core();
   const std::int64_t began = rough_now_ns();

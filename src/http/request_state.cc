@@ -96,7 +96,14 @@ int RequestState::route(const Router& router) {
   }
   if (!append_decoded(path_, path, Plus::stays) || path_.find('\0') != std::string::npos)
     return 400;
-  // Decoded one by one: an escaped slash belongs to its segment.
+  if (const int refusal = split_path(path)) return refusal;
+  match_ = router.match(name, segments_, values_);
+  fill_params();
+  return 0;
+}
+
+// Decodes the segments one by one: an escaped slash belongs to its segment. Not 0: the refusal.
+int RequestState::split_path(std::string_view path) {
   const bool escaped = path_.size() != path.size();
   segment_texts_.clear();
   segment_texts_.reserve(path.size());  // or the views would move
@@ -114,7 +121,10 @@ int RequestState::route(const Router& router) {
     if (segments_.size() == kMostSegments) return 414;
     segments_.push_back(segment);
   }
-  match_ = router.match(name, segments_, values_);
+  return 0;
+}
+
+void RequestState::fill_params() {
   params_.resize(std::max(params_.size(), values_.segments.size()));
   for (std::size_t i = 0; i < values_.segments.size(); ++i) {
     std::string& value = params_[i];
@@ -129,7 +139,6 @@ int RequestState::route(const Router& router) {
       value.assign(segments_[segment]);
     }
   }
-  return 0;
 }
 
 const std::string& RequestState::method() { return *method_; }
@@ -216,14 +225,14 @@ const std::string* RequestState::field(std::string_view name) {
 const Context& RequestState::context() {
   if (!context_) {
     context_ = connection_->core().context().with_cancel();
-    connection_->watched().cancel_if_peer_leaves(*context_);
+    connection_->clock().cancel_if_peer_leaves(*context_);
   }
   return *context_;
 }
 
 void RequestState::end_context() {
   if (!context_) return;
-  connection_->watched().forget_context();
+  connection_->clock().forget_context();
   context_->cancel();
   context_.reset();
 }

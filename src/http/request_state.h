@@ -1,8 +1,9 @@
 // request_state.h: one request after the other, as it is read from a connection.
 //
-// The head lies in the input buffer until the request is done with, found by offsets. Texts that users see are strings,
-// made when asked for and kept in a list of strings that is used again, so that a request allocates nothing once the
-// connection has seen one like it. Between requests all that has grown beyond the usual is given back.
+// The head stays in the input buffer until the request is done, found by offsets. Texts that users
+// see are strings. They are made when a handler asks for them and kept in a list that is used
+// again, so a request allocates nothing once the connection has seen one like it. Between requests
+// everything that has grown beyond the usual is given back.
 #pragma once
 
 #include <cstdint>
@@ -42,16 +43,19 @@ class RequestState {
   int refusal() const { return parser_.refusal(); }
   const Head& head() const { return parser_.head(); }
 
-  // Once the head is complete: looks the path up. Returns what to answer if it makes no sense; 0: it does.
+  // Once the head is complete: looks the path up. Returns what to answer if it makes no sense; 0:
+  // it does.
   [[nodiscard]] int route(const Router& router);
   const Match& match() const { return match_; }
-  // Instead, for a head that was refused: the request has as much of a method and a path as was understood, and no body.
+  // Instead, for a head that was refused: the request has as much of a method and a path as was
+  // understood, and no body.
   void begin_refused();
   // Then, with the limit of the route: false, and nothing is read: the body is larger than that.
   bool begin_body(std::uint64_t limit);
 
   bool body_is_read() const { return body_ == Body::read; }
-  // Whether what is left of the body may be read and thrown away, to use the connection for another request.
+  // Whether what is left of the body may be read and thrown away, to use the connection for another
+  // request.
   bool worth_draining() const;
   // Does it. False: it was too much, or not well formed.
   bool drain();
@@ -91,6 +95,8 @@ class RequestState {
   std::string& new_text();
   std::string_view slice(const Slice& place) const { return place.of(input.message()); }
   Target target_parts() const;
+  [[nodiscard]] int split_path(std::string_view path);
+  void fill_params();
   std::size_t read_more(std::span<char> into);
   std::size_t read_length(std::span<char> into);
   std::size_t read_chunks(std::span<char> into);

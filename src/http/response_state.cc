@@ -23,7 +23,7 @@ void ResponseState::begin(const Terms& terms) {
   announced_.reset();
   fields_.clear();
   pending_.clear();
-  turn_.store(Turn::nobody, std::memory_order_relaxed);  // no timer yet
+  answerer_.store(Answerer::nobody, std::memory_order_relaxed);  // no timer yet
 }
 
 void ResponseState::need_open(const char* what) const {
@@ -84,19 +84,19 @@ void ResponseState::add_field(std::string_view name, std::string_view value) {
 
 // ---- who answers
 
-void ResponseState::claim() {
+void ResponseState::begin_answer() {
   if (!timed_) return;
-  Turn now = Turn::nobody;
-  // acq_rel: whoever loses sees what the other had done before.
-  if (!turn_.compare_exchange_strong(now, Turn::handler, std::memory_order_acq_rel) &&
-      now == Turn::timer)
+  Answerer now = Answerer::nobody;
+  // acq_rel: the loser sees what the winner had done before.
+  if (!answerer_.compare_exchange_strong(now, Answerer::handler, std::memory_order_acq_rel) &&
+      now == Answerer::timer)
     throw std::system_error(std::make_error_code(std::errc::timed_out),
                             "magpie: the request's time is up");
 }
 
-bool ResponseState::claim_for_timer() {
-  Turn now = Turn::nobody;
-  return turn_.compare_exchange_strong(now, Turn::timer, std::memory_order_acq_rel);
+bool ResponseState::try_answer_as_timer() {
+  Answerer now = Answerer::nobody;
+  return answerer_.compare_exchange_strong(now, Answerer::timer, std::memory_order_acq_rel);
 }
 
 // ---- the head
@@ -154,11 +154,12 @@ void ResponseState::send(std::string_view body) {
   if (stage_ != Stage::open)
     throw std::logic_error("magpie: Response::send() after something was sent");
   if (!pending_.empty()) throw std::logic_error("magpie: Response::send() after write()");
-  claim();
+  begin_answer();
   stage_ = Stage::done;
   const bool silent = terms_.head_only || has_no_body();
   framing_ = Framing::length;
-  // The answer to HEAD tells the length that GET's would have. A handler may know it without making the body.
+  // The answer to HEAD tells the length that GET's would have. A handler may know it without making
+  // the body.
   std::optional<std::uint64_t> length = body.size();
   if (terms_.head_only && body.empty() && announced_) length = announced_;
   if (status_ == 304 && body.empty()) length = announced_;
@@ -169,7 +170,7 @@ void ResponseState::send(std::string_view body) {
 }
 
 void ResponseState::begin_streaming() {
-  claim();
+  begin_answer();
   stage_ = Stage::streaming;
   if (terms_.head_only || has_no_body()) {
     framing_ = Framing::none;
@@ -209,7 +210,7 @@ void ResponseState::write(std::string_view bytes) {
   if (stage_ == Stage::done) throw std::logic_error("magpie: Response::write() after send()");
   if (announced_ && body_bytes_ + bytes.size() > *announced_)
     throw std::logic_error("magpie: Response::write(): more than Content-Length announced");
-  if (timed_ && timer_answered()) claim();  // throws
+  if (timed_ && timer_answered()) begin_answer();  // throws
   body_bytes_ += bytes.size();
   if (pending_.size() + bytes.size() <= kWriteBuffer) {
     pending_.append(bytes);
@@ -238,7 +239,7 @@ void ResponseState::finish() {
       stage_ = Stage::done;
       return;
     }
-    claim();
+    begin_answer();
     stage_ = Stage::done;
     const bool silent = terms_.head_only || has_no_body();
     framing_ = Framing::length;

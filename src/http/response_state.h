@@ -4,8 +4,9 @@
 //    open --write() beyond the buffer, flush()--> streaming --finish()--> done
 //    open --write() a little, finish()------------> done      as send()
 //
-// The status line is not known until the head is sent, so the fields are collected as text. `out_` holds bytes for the wire that were
-// held back, because the answer to the next request, which is here already, will go with them.
+// The status line is not known until the head is sent, so the fields are collected as text. `out_`
+// holds bytes that were held back, because the answer to the next request, which is here already,
+// will go with them.
 #pragma once
 
 #include <atomic>
@@ -42,17 +43,18 @@ class ResponseState {
   bool done() const { return stage_ == Stage::done; }
   // Sends what was held back.
   void flush_held();
-  bool has_held() const { return !out_.empty(); }
   // Forgets everything, and gives back what has grown.
   void forget();
   // An interim response.
   void send_now(std::string_view bytes);
 
-  // ---- who answers, when the request has a time-out: the handler, or the timer, in another goroutine
+  // ---- a request with a time-out: the handler answers, or the timer, in another goroutine
   void set_timed() { timed_ = true; }
   // The timer's goroutine. True: it may answer, and the handler's attempts fail.
-  bool claim_for_timer();
-  bool timer_answered() const { return turn_.load(std::memory_order_acquire) == Turn::timer; }
+  bool try_answer_as_timer();
+  bool timer_answered() const {
+    return answerer_.load(std::memory_order_acquire) == Answerer::timer;
+  }
   static constexpr int kTimerStatus = 503;
   static constexpr std::string_view kTimerBody = "Service Unavailable\n";
   void date(std::string& to);
@@ -76,11 +78,11 @@ class ResponseState {
  private:
   enum class Stage : std::uint8_t { open, streaming, done };
   enum class Framing : std::uint8_t { none, length, chunked, until_end };
-  // Exactly one of the two gets away from nobody.
-  enum class Turn : std::uint8_t { nobody, handler, timer };
+  // Exactly one of handler and timer moves answerer_ away from nobody.
+  enum class Answerer : std::uint8_t { nobody, handler, timer };
 
   void need_open(const char* what) const;
-  void claim();
+  void begin_answer();
   void append_head(std::optional<std::uint64_t> length);
   void begin_streaming();
   void put_out(std::string_view body);
@@ -102,10 +104,10 @@ class ResponseState {
   int status_ = 200;
   std::uint64_t body_bytes_ = 0;
   std::optional<std::uint64_t> announced_;
-  std::string fields_;                    // "Name: value\r\n" ...
-  std::string pending_;                   // of the body, not sent
-  std::string out_;                       // for the wire, not sent
-  std::atomic<Turn> turn_{Turn::nobody};  // atomic, a lock: handler or timer, whoever is first
+  std::string fields_;                                // "Name: value\r\n" ...
+  std::string pending_;                               // of the body, not sent
+  std::string out_;                                   // for the wire, not sent
+  std::atomic<Answerer> answerer_{Answerer::nobody};  // atomic, a lock: handler or timer takes it
 
   long long date_second_ = -1;
   std::string date_;

@@ -9,7 +9,7 @@
 #include <magpie/go.h>
 #include <magpie/http/server.h>
 #include <magpie/select.h>
-#include <magpie/signal.h>
+#include <magpie/signals.h>
 
 #include "http/server_core.h"
 
@@ -73,13 +73,13 @@ bool Server::run_until_ns(const Signals& signals, std::int64_t grace_ns) {
   start_serving(ending);
   if (wait_for(channel, ending->served) == First::other) {
     if (ending->error != nullptr) std::rethrow_exception(ending->error);
-    return core.watchman().count() == 0;  // somebody called shutdown()
+    return core.timeouts().count() == 0;  // somebody called shutdown()
   }
   start_shutdown(ending, grace_ns);
   if (wait_for(channel, ending->shut_down) == First::other) return ending->all_ended;
   // Once more: no more grace.
   core.context().cancel();
-  core.watchman().cut_off();
+  core.timeouts().cut_off();
   bool ended = true;
   magpie::select(on_recv(ending->shut_down), on_timeout(kForTheCutOff, [&] { ended = false; }));
   return ended && ending->all_ended;

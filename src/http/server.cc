@@ -67,7 +67,7 @@ void dispatch(Request& request, Response& response) {
 ServerCore::ServerCore(ServerOptions options)
     : options_(std::move(options)),
       context_(Context::background().with_cancel()),
-      watchman_(std::make_shared<Watchman>(times_of(options_), look_every(times_of(options_)))),
+      timeouts_(std::make_shared<Timeouts>(times_of(options_), look_every(times_of(options_)))),
       addresses_(std::make_shared<AddressTable>(
           static_cast<std::size_t>(std::max(options_.max_connections_per_address, 0)), 0, 0)),
       free_connections_(std::max(options_.max_connections, 1)),
@@ -161,7 +161,7 @@ void ServerCore::accept_until_stopped(Acceptor& acceptor) {
     }
     // No descriptors, or no memory: silent connections have to give some back. Others wait in the
     // system's queue meanwhile.
-    watchman_->evict(room_);
+    timeouts_->evict(room_);
     sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }
@@ -187,7 +187,7 @@ void ServerCore::accept_last(Acceptor& acceptor) {
 bool ServerCore::take_place() {
   constexpr auto kFullPause = std::chrono::milliseconds(20);
   while (!free_connections_.try_acquire()) {
-    watchman_->evict(room_);
+    timeouts_->evict(room_);
     if (free_connections_.try_acquire_for(kFullPause)) return true;
     if (grace_is_over()) return false;
   }
@@ -204,7 +204,7 @@ void ServerCore::begin_connection(std::unique_ptr<net::Stream> stream) {
   }
   if (!take_place()) return;
   try {
-    // The watchman knows it before its goroutine is started: a shutdown that finds nobody left has
+    // The timeouts knows it before its goroutine is started: a shutdown that finds nobody left has
     // missed nobody.
     auto connection = std::make_unique<Connection>(*this, std::move(stream));
     go([self = shared_from_this(), connection = std::move(connection), counted]() mutable {
@@ -230,22 +230,22 @@ bool ServerCore::shutdown_until(detail::DeadlineNs deadline) {
   if (!first) {
     changed_.wait(hold, [this] { return over_; });
     hold.unlock();
-    return watchman_->count() == 0;
+    return timeouts_->count() == 0;
   }
   hold.unlock();
   cut_off_ns_.store(deadline, std::memory_order_relaxed);
-  watchman_->drain();
+  timeouts_->drain();
   for (auto& acceptor : acceptors_) acceptor->stop();
   hold.lock();
   changed_.wait(hold, [this] { return accepting_ == 0; });
   hold.unlock();
   for (auto& acceptor : acceptors_) acceptor->close();  // of those that nobody has served
 
-  bool drained = watchman_->wait_until_empty(deadline);
+  bool drained = timeouts_->wait_until_empty(deadline);
   if (!drained) {
     context_.cancel();
-    watchman_->cut_off();
-    drained = watchman_->wait_until_empty(detail::deadline_after(std::chrono::seconds(1)));
+    timeouts_->cut_off();
+    drained = timeouts_->wait_until_empty(detail::deadline_after(std::chrono::seconds(1)));
   }
   hold.lock();
   over_ = true;
@@ -312,6 +312,6 @@ bool Server::shutdown_until(detail::DeadlineNs deadline) {
   auto core = core_;
   return core->shutdown_until(deadline);
 }
-std::size_t Server::connections() const { return core_->watchman().count(); }
+std::size_t Server::connections() const { return core_->timeouts().count(); }
 
 }  // namespace magpie::http

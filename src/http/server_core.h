@@ -1,4 +1,5 @@
-// server_core.h: what a server's goroutines share. They hold it, so that it outlives the Server if a handler does.
+// server_core.h: what a server's goroutines share. They hold it, so that it outlives the Server if
+// a handler does.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@
 #include "http/address_table.h"
 #include "http/exchange.h"
 #include "http/router.h"
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 namespace magpie::http {
 
@@ -41,9 +42,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const Handler& handler() const { return handler_; }
   bool idle_connections_rest() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
-  std::int64_t body_time_ns() const { return watchman_->time_of(Phase::body); }
+  std::int64_t body_time_ns() const { return timeouts_->time_of(Phase::body); }
   std::int64_t idle_time_ns() const;  // between requests, with and without buffers
-  std::int64_t write_time_ns() const { return watchman_->time_of(Phase::writing); }
+  std::int64_t write_time_ns() const { return timeouts_->time_of(Phase::writing); }
   // Of what all bodies together may take. False: there is not so much left.
   bool take_body_memory(std::size_t bytes) {
     const std::uint64_t before = body_memory_.fetch_add(bytes, std::memory_order_relaxed);
@@ -55,7 +56,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     body_memory_.fetch_sub(bytes, std::memory_order_relaxed);
   }
   const Context& context() const { return context_; }
-  Watchman& watchman() { return *watchman_; }
+  Timeouts& timeouts() { return *timeouts_; }
   std::unique_ptr<Exchange> take_exchange(Connection& connection);
   void give_exchange(std::unique_ptr<Exchange> exchange);
 
@@ -73,7 +74,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 
   const ServerOptions options_;
   const Context context_;
-  const std::shared_ptr<Watchman> watchman_;
+  const std::shared_ptr<Timeouts> timeouts_;
 
   Router router_;
   std::vector<Middleware> middlewares_;
@@ -84,7 +85,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   // How many connections are asked to go when there is no room.
   const std::size_t room_;
   // When the grace of a shutdown ends; never, as long as nobody has asked for one.
-  // atomic, a hint: who sees it late looks again soon
+  // atomic, a hint: a late reader looks again soon
   std::atomic<detail::DeadlineNs> cut_off_ns_{detail::kNoDeadline};
 
   mutable Mutex mutex_;

@@ -90,7 +90,7 @@ std::optional<Target> parse_target(std::string_view text) noexcept {
 bool stays_below(std::string_view decoded_segment) noexcept {
   if (decoded_segment.find('/') == std::string_view::npos)
     return decoded_segment != "." && decoded_segment != "..";
-  // An escaped slash: whoever takes the text for a path sees several segments.
+  // An escaped slash: code that takes the text for a path sees several segments.
   while (true) {
     std::size_t slash = std::min(decoded_segment.find('/'), decoded_segment.size());
     std::string_view one = decoded_segment.substr(0, slash);

@@ -12,7 +12,7 @@ using timer::TimerSet;
 Deadline::~Deadline() {
   sched::disarm_and_settle(*this);
   sched::Entry entry;  // as in set()
-  core_.leave();
+  core_.wait_for_lock_holder();
 }
 
 bool Deadline::has_passed() const {
@@ -21,7 +21,7 @@ bool Deadline::has_passed() const {
 }
 
 void Deadline::set(std::int64_t deadline_ns) {
-  sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
+  sched::Entry entry;  // the firer must not wait for a holder that lost its P
   core_.set(*this, deadline_ns);
 }
 

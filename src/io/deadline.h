@@ -1,8 +1,9 @@
-// deadline.h: until when a goroutine may wait for one direction of a descriptor. It can be moved while somebody waits.
+// deadline.h: until when a goroutine may wait for one direction of a descriptor. It can be moved
+// while a goroutine waits.
 //
-// One timer, armed lazily: it is never later than the deadline, but may be earlier, for most deadlines are moved further away
-// (a connection's, with each request) long before they pass. When it fires too early it is armed again. So moving a
-// deadline away costs a store.
+// One timer, armed lazily: it is never later than the deadline, but may be earlier. Most deadlines
+// are moved further away (a connection's, with each request) long before they pass. A timer that
+// fires too early is armed again. So moving a deadline away costs a store.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace magpie::io {
 
 class Deadline : private timer::Timer {
  public:
-  // `passed` is called when the deadline has passed, on a thread of the scheduler, inside the runtime; it returns the
-  // goroutine to run, or null.
+  // `passed` is called when the deadline has passed, on a thread of the scheduler, inside the
+  // runtime; it returns the goroutine to run, or null.
   using Passed = void* (*)(void* argument);
   Deadline(Passed passed, void* argument)
       : Timer(on_time, on_end), passed_(passed), argument_(argument) {}
@@ -24,11 +25,12 @@ class Deadline : private timer::Timer {
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
-  // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes whoever waits.
+  // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes the
+  // waiter.
   void set(std::int64_t deadline_ns);
   // After a runtime began: one that was set while none ran has no timer.
   void arm_if_set();
-  // Relaxed: whoever waits is told by [readiness] that it moved.
+  // Relaxed: [readiness] tells the waiter that it moved.
   bool has_passed() const;
 
  private:

@@ -3,26 +3,26 @@
 //
 // Protocol  [deadline]
 //
-//   when    until when one may wait; anyone moves it at any time
+//   when    until when a caller may wait; anyone moves it at any time
 //   armed   when the timer will look at `when`; never: it is in no set and will not. Both change
 //           under one lock
 //
 //   mover:   when = new;  is armed later than that?
 //              -> takes the timer out, puts it in for the new time, armed = new
 //              -> it is being fired, and has not looked yet: it finds the new
-//   timer:   looks:  passed         -> armed = never, wakes who waits
+//   timer:   looks:  passed         -> armed = never, wakes the waiter
 //                    moved away     -> puts itself in again, armed = when
 //                    none any more  -> armed = never
-//   end of run():  the timer was taken out:  armed = never.  The first who registers in the next
-//                  run() sets it again
-//   owner, before its memory goes:  takes the timer out until it is idle; one that fires may put
-//                                   itself in again, and then has the lock yet: takes it once
+//   end of run():  the timer was taken out:  armed = never.  The first caller that registers in the
+//                  next run() sets it again
+//   owner, before its memory goes:  takes the timer out until it is idle. A firing timer may put
+//                                   itself in again and still hold the lock: so takes it once
 //
 // No late   Whenever the lock is free: armed <= when, or `when` had passed as it was set, or no
 //           runtime runs. And armed is not never exactly if the timer is in a set for that time, or
 //           fires and has not looked yet.
-// Orders    [deadline] the lock orders all. `when` is read without it: [readiness] tells who waits
-//           that it moved.
+// Orders    [deadline] the lock orders all. `when` is read without it: [readiness] tells the
+//           waiter that it moved.
 // Proof     tests/model/deadline_model.cc
 #pragma once
 
@@ -36,7 +36,7 @@
 namespace magpie::io {
 
 // A Host has now_ns(); arm(at_ns), false: there is no runtime; disarm(), true: it is being fired;
-// is_firing(); finished() ([timer]); and call_passed(), which wakes who waits and returns what
+// is_firing(); finished() ([timer]); and call_passed(), which wakes the waiter and returns what
 // became ready.
 template <class Lock>
 class DeadlineCore {
@@ -63,7 +63,7 @@ class DeadlineCore {
       host.finished();
     } else {
       armed_ns_ = when;
-      (void)host.arm(when);  // under the lock: whoever moves the deadline must find it
+      (void)host.arm(when);  // under the lock: a mover must find it
       lock_.unlock();
     }
     return ready;
@@ -79,8 +79,9 @@ class DeadlineCore {
     host.finished();
   }
 
-  // By its owner, who has taken the timer out for good: whoever put it in again lets the lock go first.
-  void leave() {
+  // The owner calls this after it has taken the timer out for good: a firer that put the timer in
+  // again may still hold the lock.
+  void wait_for_lock_holder() {
     lock_.lock();
     lock_.unlock();
   }

@@ -30,7 +30,7 @@ Descriptor::Descriptor(int fd, Kind kind)
 
 Descriptor::~Descriptor() {
   close();
-  // Those who were woken leave; users of a run() that has ended never will, and are forgotten.
+  // Woken users finish. Users of a run() that has ended never will, and are forgotten.
   for (;;) {
     (void)forget_earlier_run();
     if (closing_.is_gone()) return;
@@ -100,7 +100,8 @@ void Descriptor::forget_earlier_runs() {
       const std::uint64_t now = here.generation();
       std::uint64_t run = run_of_users_.load(base::acquire);  // with forget_run()
       if (run == now) return;
-      // A plain thread without a runtime: maybe it only comes too late, and the run() is about to end.
+      // A plain thread without a runtime: maybe it only comes too late, and the run() is about to
+      // end.
       if (now == 0 && !sched::is_over(run)) return;
       forget_run(run, now, left);
     }
@@ -110,9 +111,11 @@ void Descriptor::forget_earlier_runs() {
   }
 }
 
-// A descriptor may outlive its run(). Goroutines that used it are gone, turns and all. Plain threads are not: one may have a
-// side's turn, which then stays as it is, or wait behind a goroutine that is gone, whose turn is given up for it.
-// Whoever comes in a later run() does this before it comes in, so none of that run() is forgotten.
+// A descriptor may outlive its run(). The goroutines that used it are gone, and so are their turns.
+// Plain threads are not gone. If a thread has a side's turn, the turn stays as it is. If it waits
+// behind a goroutine that is gone, that goroutine's turn is given up for it. The first user in a
+// later run() calls this before it begins to use the descriptor, so no user of that run() is
+// forgotten.
 void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& left) {
   Side* const sides[2] = {&reader_, &writer_};
   std::lock_guard hold(lock_);
@@ -149,12 +152,12 @@ void Descriptor::give_number_back() {
     if (Slot* slot = slot_of(here)) sched::runtime->network.detach(fd_, slot);
   }
   if (kind_ != Kind::borrowed) ::close(fd_);
-  closing_.gone();
+  closing_.note_gone();
 }
 
 // ---- waking
 
-// The registration's lock: whoever registers after this looks again at what was said before it.
+// Takes the registration's lock: a user that registers after this sees what was said before it.
 void Descriptor::wake(Side& side) {
   Presence here;
   lock_.lock();
@@ -197,10 +200,10 @@ void Descriptor::close() {
 Descriptor::Visit::Visit(Descriptor& descriptor)
     : descriptor_(descriptor),
       user_(descriptor.forget_earlier_run()),
-      is_inside_(descriptor.closing_.enter(user_)) {}
+      is_inside_(descriptor.closing_.begin_use(user_)) {}
 
 Descriptor::Visit::~Visit() {
-  if (is_inside_ && descriptor_.closing_.leave(user_)) descriptor_.give_number_back();
+  if (is_inside_ && descriptor_.closing_.end_use(user_)) descriptor_.give_number_back();
 }
 
 // ---- turns
@@ -211,7 +214,7 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
       what_(what),
       limit_(limit),
       user_(descriptor.forget_earlier_run()) {
-  if (!descriptor.closing_.enter(user_)) [[unlikely]] {
+  if (!descriptor.closing_.begin_use(user_)) [[unlikely]] {
     error_ = ECANCELED;
     return;
   }
@@ -221,7 +224,7 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
     side.turn.lock();
   } else if (!limit->lock(side.turn)) {
     error_ = limit->error();
-    leave();
+    end_use();
     return;
   }
   has_turn_ = true;
@@ -236,17 +239,18 @@ Descriptor::Turn::~Turn() {
     side_.interruption.reset();
   side_.run_of_holder = 0;
   side_.turn.unlock();
-  leave();
+  end_use();
 }
 
-void Descriptor::Turn::leave() {
+void Descriptor::Turn::end_use() {
   if (user_ == Closing::User::thread) [[unlikely]]
     descriptor_.count_thread(side_, -1);
-  if (descriptor_.closing_.leave(user_)) [[unlikely]]
+  if (descriptor_.closing_.end_use(user_)) [[unlikely]]
     descriptor_.give_number_back();
 }
 
-// False: it has failed; or the last read left nothing behind and nothing has happened since: the attempt would be in vain.
+// False: it has failed; or the last read left nothing behind and nothing has happened since: the
+// attempt would be in vain.
 bool Descriptor::Turn::prepare() {
   bool has_slot = false, always_try = false;
   {
@@ -275,8 +279,8 @@ void Descriptor::Turn::note_result(std::size_t count, std::size_t wanted) {
   side_.drained = descriptor_.kind_ == Kind::stream && count != 0 && count < wanted;
 }
 
-// If the limit is over by now its callback is called here, and sets the word of the side, or, without a slot yet, is heard of
-// after the registration: as with close().
+// If the limit is over by now its callback is called here, and sets the word of the side, or,
+// without a slot yet, is heard of after the registration: as with close().
 void Descriptor::Turn::wait() {
   if (limit_ != nullptr && side_.interruption == nullptr) [[unlikely]]
     side_.interruption = std::make_unique<Interruption>(side_, limit_->stop_token());

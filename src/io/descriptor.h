@@ -1,9 +1,10 @@
 // descriptor.h: a file descriptor that goroutines wait for.
 //
-// Reading and writing are two sides, each with a turn (a Mutex), a deadline and a readiness word. An operation takes its
-// side's turn, tries the system call, which never blocks, and waits for an event when there is nothing to do. So
-// at most one waits in each word, and several readers, or writers, do not mix.
-// The descriptor is registered with the poller when somebody has to wait for the first time.
+// Reading and writing are two sides, each with a turn (a Mutex), a deadline and a readiness word.
+// An operation takes the turn of its side and tries the system call, which never blocks. If there
+// is nothing to do, it waits for an event. So at most one caller waits in each word, and several
+// readers, or writers, do not mix. The first caller that has to wait registers the descriptor with
+// the poller.
 #pragma once
 
 #include <sys/types.h>
@@ -29,14 +30,18 @@ namespace magpie::io {
 class Descriptor {
  public:
   enum class Kind : std::uint8_t {
-    stream,  // a read that returns less than was asked for leaves nothing behind, but for urgent data
-    packets,  // it may: also a stream of a Unix socket, where reads stop at bytes that carry descriptors
-    borrowed  // as packets, and is not ours to close
+    // A read that returns less than was asked for leaves nothing behind, except urgent data.
+    stream,
+    // It may leave something. Also a stream of a Unix socket, where a read stops at bytes that
+    // carry descriptors.
+    packets,
+    // As packets, and the number is not ours to close.
+    borrowed
   };
 
   // Takes the number over; it must not block.
   Descriptor(int fd, Kind kind);
-  // Closes it. Whoever is inside is woken and leaves first.
+  // Closes it. Wakes its users and waits until they have finished.
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -48,17 +53,17 @@ class Descriptor {
   // A side's turn: from begin to end nobody else uses that side.
   class Turn {
    public:
-    // Blocks until those before are done. `what` is for errors of the caller, `limit`, if there is one, ends the waits.
-    // If it cannot begin, perform() says why.
+    // Blocks until those before are done. `what` is for errors of the caller, `limit`, if there is
+    // one, ends the waits. If it cannot begin, perform() says why.
     Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit = nullptr);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    // Calls attempt(fd), which returns a count or a negative error number, until it does not say EAGAIN; blocks meanwhile.
-    // The error is what the attempt said, ECANCELED after close(), ETIMEDOUT when the deadline has passed, or the limit's.
-    // After one all others fail alike. A `wanted` tells how many bytes a read asks for. Throws std::logic_error if no
-    // runtime runs.
+    // Calls attempt(fd), which returns a count or a negative error number, until it does not say
+    // EAGAIN; blocks meanwhile. The error is what the attempt said, ECANCELED after close(),
+    // ETIMEDOUT when the deadline has passed, or the limit's. After one all others fail alike. A
+    // `wanted` tells how many bytes a read asks for. Throws std::logic_error if no runtime runs.
     template <class Attempt>
     Outcome perform(Attempt attempt, std::size_t wanted = 0) {
       while (error_ == 0) {
@@ -79,14 +84,14 @@ class Descriptor {
     }
 
    private:
-    // The attempt looks at errno. A compiler may keep its address over wait(), after which the thread may be another; not
-    // over a call, so there is one.
+    // The attempt looks at errno. A compiler may keep its address over wait(), after which the
+    // thread may be another; not over a call, so there is one.
     template <class Attempt>
     [[gnu::noinline]] static ssize_t try_once(Attempt& attempt, int fd) {
       return attempt(fd);
     }
 
-    void leave();
+    void end_use();
     bool prepare();
     void wait();
     Registered sleep_unless_new(int& error);
@@ -133,22 +138,26 @@ class Descriptor {
     const sched::WaitReason reason;
     Mutex turn;
     Deadline deadline;
-    bool drained = false;  // whoever has the turn: the last read took all there was
-    // atomic: whoever has the turn writes the run() of the goroutine that has it; 0: a plain thread, or nobody. A later run() reads
+    bool drained = false;  // by the holder of the turn: the last read took everything
+    // atomic: the holder of the turn writes its run(); 0: a plain thread holds it, or nobody. A
+    // later run() reads
     base::Relaxed<std::uint64_t> run_of_holder = 0;
-    int threads =
-        0;  // guarded by the descriptor's lock: plain threads that have the turn or wait for it
-    // Whoever has the turn: wakes it when its limit is over. In memory of its own: of a goroutine that run() drops it stays.
+    // guarded by the descriptor's lock: plain threads that have the turn or wait for it
+    int threads = 0;
+    // By the holder of the turn: wakes it when its limit is over. In memory of its own: it outlives
+    // a goroutine that run() drops.
     std::unique_ptr<Interruption> interruption;
   };
 
   Side& reader() { return reader_; }
   Side& writer() { return writer_; }
 
-  // From then on, also for whoever waits already, operations fail with errc::timed_out. timer::kNever: no deadline.
+  // From then on operations fail with errc::timed_out, also those that wait already.
+  // timer::kNever: no deadline.
   void set_deadline(Side& side, std::int64_t when_ns);
 
-  // Wakes whoever is inside; they fail with errc::operation_canceled. The number is given back when the last has left.
+  // Wakes all users, which fail with errc::operation_canceled. The last one to finish gives the
+  // number back.
   void close();
   bool is_closed() const { return closing_.is_closed(); }
 
@@ -170,7 +179,8 @@ class Descriptor {
 
   const int fd_;
   const Kind kind_;
-  // atomic, published: whoever is first in a run(), under lock_; what those of earlier ones left behind is forgotten
+  // atomic, published: by the first user in a run(), under lock_, after it has forgotten the users
+  // of earlier ones
   base::Atomic<std::uint64_t> run_of_users_{0};
   Closing closing_;            // [closing]
   base::Lock lock_;            // guards the registration

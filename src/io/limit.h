@@ -1,7 +1,9 @@
-// limit.h: what ends a call on a descriptor early, besides the descriptor's own deadlines: a context, above.
+// limit.h: what ends a call on a descriptor early, besides the descriptor's own deadlines: a
+// context.
 //
-// The caller's limit is looked at before each attempt, which costs a load, and asked for its stop token only when the caller has
-// to wait. The token's callback then wakes the caller as an event would: it looks again, and finds that the limit is over.
+// A call looks at its limit before each attempt, which costs a load. It asks for the stop token
+// only when it has to wait. The token's callback then wakes the caller as an event would, and the
+// caller finds that the limit is over.
 #pragma once
 
 #include <cstddef>

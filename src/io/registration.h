@@ -2,20 +2,20 @@
 //
 // Protocol  [registration]
 //
-//   who registers, under the descriptor's lock:
+//   registrar, under the descriptor's lock:
 //                slot = none;  generation = this run()'s;  slot = the new one
 //   users, without the lock:
 //                is the generation this run()'s?  -> the slot
-//   a closer, and who moves a deadline, after it said so:
-//                lock;  look for the slot;  unlock;  wake who waits there
+//   a closer, or a mover of a deadline, after it said so:
+//                lock;  look for the slot;  unlock;  wake the waiter there
 //
 // Run       A descriptor may outlive its run(), and the slots of that run() with it. The slot is
 //           none before the generation changes, and users read it after the generation: so a user
 //           finds a slot of its own run(), or none. Its run() does not end while it looks
 //           (presence.h).
-// No loss   Who registers tries again before it sleeps. If its hold of the lock came first the
-//           other finds the slot, and sets its word ([readiness]); else the other's hold came
-//           first, and what it said is seen by who tries again.
+// No loss   The registrar tries again before it sleeps. If its hold of the lock came first, the
+//           other finds the slot and sets its word ([readiness]). Else the other's hold came first,
+//           and the registrar sees what it said when it tries again.
 // Orders    [registration] generation and slot are stored with release and loaded with acquire.
 // Proof     tests/model/descriptor_model.cc
 #pragma once

@@ -77,22 +77,33 @@ std::size_t BufferedReader::read(std::span<std::byte> into, const Context& conte
 }
 
 // `got` is how much there was, also when it throws.
-void BufferedReader::read_whole(std::span<std::byte> into, std::size_t& got) {
+void BufferedReader::read_whole(std::span<std::byte> into, const Context* context,
+                                std::size_t& got) {
   for (got = 0; got < into.size();) {
-    std::size_t count = read(into.subspan(got));
+    std::size_t count = read_within(into.subspan(got), context);
     if (count == 0) throw EndOfStream(into.size(), got);
     got += count;
   }
 }
 void BufferedReader::read_exact(std::span<std::byte> into) {
   std::size_t got;
-  read_whole(into, got);
+  read_whole(into, nullptr, got);
+}
+void BufferedReader::read_exact(std::span<std::byte> into, const Context& context) {
+  std::size_t got;
+  read_whole(into, &context, got);
 }
 
-std::span<const std::byte> BufferedReader::peek(std::size_t count) {
-  while (end_ - begin_ < count && fill(count, nullptr)) {
+std::span<const std::byte> BufferedReader::peek_within(std::size_t count, const Context* context) {
+  while (end_ - begin_ < count && fill(count, context)) {
   }
   return buffered();
+}
+std::span<const std::byte> BufferedReader::peek(std::size_t count) {
+  return peek_within(count, nullptr);
+}
+std::span<const std::byte> BufferedReader::peek(std::size_t count, const Context& context) {
+  return peek_within(count, &context);
 }
 
 std::optional<BufferedReader::Piece> BufferedReader::find_piece(std::string_view delimiter,
@@ -158,11 +169,15 @@ std::optional<std::string> BufferedReader::read_until(std::string_view delimiter
   return piece_within(delimiter, limit, &context);
 }
 
-std::string BufferedReader::read_all(std::size_t limit) {
-  while (end_ - begin_ <= limit && fill(limit, nullptr)) {
+std::string BufferedReader::all_within(std::size_t limit, const Context* context) {
+  while (end_ - begin_ <= limit && fill(limit, context)) {
   }
   if (end_ - begin_ > limit) fail_too_long(limit);
   return std::string(take(end_ - begin_));
+}
+std::string BufferedReader::read_all(std::size_t limit) { return all_within(limit, nullptr); }
+std::string BufferedReader::read_all(std::size_t limit, const Context& context) {
+  return all_within(limit, &context);
 }
 
 std::size_t BufferedReader::read(std::span<std::byte> into, std::error_code& error) {
@@ -174,7 +189,13 @@ std::size_t BufferedReader::read(std::span<std::byte> into, const Context& conte
 }
 std::size_t BufferedReader::read_exact(std::span<std::byte> into, std::error_code& error) {
   std::size_t got = 0;
-  with_error_code(error, [&] { read_whole(into, got); });
+  with_error_code(error, [&] { read_whole(into, nullptr, got); });
+  return got;
+}
+std::size_t BufferedReader::read_exact(std::span<std::byte> into, const Context& context,
+                                       std::error_code& error) {
+  std::size_t got = 0;
+  with_error_code(error, [&] { read_whole(into, &context, got); });
   return got;
 }
 std::optional<std::string> BufferedReader::read_line(std::size_t limit, std::error_code& error) {
@@ -196,8 +217,16 @@ std::optional<std::string> BufferedReader::read_until(std::string_view delimiter
 std::string BufferedReader::read_all(std::size_t limit, std::error_code& error) {
   return with_error_code(error, [&] { return read_all(limit); });
 }
+std::string BufferedReader::read_all(std::size_t limit, const Context& context,
+                                     std::error_code& error) {
+  return with_error_code(error, [&] { return read_all(limit, context); });
+}
 std::span<const std::byte> BufferedReader::peek(std::size_t count, std::error_code& error) {
   return with_error_code(error, [&] { return peek(count); });
+}
+std::span<const std::byte> BufferedReader::peek(std::size_t count, const Context& context,
+                                                std::error_code& error) {
+  return with_error_code(error, [&] { return peek(count, context); });
 }
 
 // ---- writing
@@ -213,21 +242,31 @@ BufferedWriter::~BufferedWriter() {
   }
 }
 
-void BufferedWriter::write(std::span<const std::byte> bytes) {
-  if (failed_ || bytes.size() > capacity_ - memory_.size()) return write_out(bytes);
+void BufferedWriter::write_within(std::span<const std::byte> bytes, const Context* context) {
+  if (failed_ || bytes.size() > capacity_ - memory_.size()) return write_out(bytes, context);
   if (memory_.capacity() == 0) memory_.reserve(capacity_);
   memory_.insert(memory_.end(), bytes.begin(), bytes.end());
 }
-
-void BufferedWriter::flush() {
-  if (failed_ || !memory_.empty()) write_out({});
+void BufferedWriter::write(std::span<const std::byte> bytes) { write_within(bytes, nullptr); }
+void BufferedWriter::write(std::span<const std::byte> bytes, const Context& context) {
+  write_within(bytes, &context);
 }
 
-void BufferedWriter::write_out(std::span<const std::byte> more) {
+void BufferedWriter::flush_within(const Context* context) {
+  if (failed_ || !memory_.empty()) write_out({}, context);
+}
+void BufferedWriter::flush() { flush_within(nullptr); }
+void BufferedWriter::flush(const Context& context) { flush_within(&context); }
+
+void BufferedWriter::write_out(std::span<const std::byte> more, const Context* context) {
   if (failed_) throw std::system_error(failed_, "magpie: write after an earlier error");
   const std::span<const std::byte> parts[] = {memory_, more};
   try {
-    stream_.write_parts(parts);
+    if (context == nullptr) {
+      stream_.write_parts(parts);
+    } else {
+      stream_.write_parts(parts, *context);
+    }
   } catch (const std::system_error& error) {
     failed_ = error.code();
     throw;
@@ -241,8 +280,15 @@ void BufferedWriter::write_out(std::span<const std::byte> more) {
 void BufferedWriter::write(std::span<const std::byte> bytes, std::error_code& error) {
   with_error_code(error, [&] { write(bytes); });
 }
+void BufferedWriter::write(std::span<const std::byte> bytes, const Context& context,
+                           std::error_code& error) {
+  with_error_code(error, [&] { write(bytes, context); });
+}
 void BufferedWriter::flush(std::error_code& error) {
   with_error_code(error, [&] { flush(); });
+}
+void BufferedWriter::flush(const Context& context, std::error_code& error) {
+  with_error_code(error, [&] { flush(context); });
 }
 
 }  // namespace magpie::net

@@ -119,7 +119,7 @@ void Child::reap_orphans() {
     }
   }
   for (auto& child : orphans) {
-    if (child->try_reap()) child->finish();  // whoever has reaped it may have been dropped before
+    if (child->try_reap()) child->finish();  // its reaper may have been dropped before
   }
 }
 
@@ -180,8 +180,8 @@ void Child::reap() {
   }
 }
 
-// Looks now and then: a context has no descriptor, and somebody else may reap it, whereupon the number
-// may become another file's.
+// Looks now and then: a context has no descriptor, and somebody else may reap it, whereupon the
+// number may become another file's.
 [[gnu::noinline]] bool Child::wait_on_thread(const Context& context, DeadlineNs deadline) {
   constexpr std::int64_t kMillisecond = 1'000'000, kLookEveryMs = 10, kLongestMs = 100;
   for (;;) {

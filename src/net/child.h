@@ -1,16 +1,16 @@
-// child.h: a child process, as those who wait for it and the one who reaps it share it.
+// child.h: a child process, as its waiters and its reaper share it.
 //
 // The kernel tells by a pidfd that a child has ended. One goroutine for each child, the reaper,
 // waits for that, takes the exit status and closes a channel, at which any number of goroutines
 // wait, with contexts and deadlines. So no zombie waits for somebody to ask. A plain thread waits
-// for the pidfd itself: the reaper may be dropped with its run(). Whoever finds that the child has
-// ended takes the status under the mutex, once.
+// for the pidfd itself: the reaper may be dropped with its run(). The first of them to find that
+// the child has ended takes the status under the mutex.
 //
 // All children that have not been reaped are on a list; spawn() looks at those that have no reaper,
 // or whose reaper was dropped. The pidfd is closed as soon as the status is known.
 //
-// The child of a fork() has a list of its own. Those of its parent are not its children: for it they
-// have no status, and it does not touch their mutexes, which may be locked for ever.
+// The child of a fork() has a list of its own. Those of its parent are not its children: for it
+// they have no status, and it does not touch their mutexes, which may be locked for ever.
 #pragma once
 
 #include <sys/types.h>
@@ -29,13 +29,13 @@ namespace magpie::detail {
 
 class Child : public std::enable_shared_from_this<Child> {
  public:
-  // Of a process that was just made: puts it on the list. Does not wait for anything, so that it may
-  // be called in blocking(). The process is killed if that fails. Throws std::system_error,
+  // Of a process that was just made: puts it on the list. Does not wait for anything, so that it
+  // may be called in blocking(). The process is killed if that fails. Throws std::system_error,
   // std::bad_alloc.
   static std::shared_ptr<Child> adopt(pid_t id);
   // Starts a reaper if a runtime runs. The process is killed if that fails. Throws std::bad_alloc.
   void watch();
-  // Reaps those that nobody waits for.
+  // Reaps the children that nobody waits for.
   static void reap_orphans();
 
   explicit Child(pid_t id);  // only adopt() calls it

@@ -9,8 +9,8 @@
 
 namespace magpie::net {
 
-// f(), or a value-initialised result with the error. EndOfStream is StreamErrc::end_of_stream, and std::invalid_argument
-// errc::invalid_argument.
+// f(), or a value-initialised result with the error. EndOfStream is StreamErrc::end_of_stream, and
+// std::invalid_argument errc::invalid_argument.
 template <class F>
 auto with_error_code(std::error_code& error, F f) -> decltype(f()) {
   error.clear();

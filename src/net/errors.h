@@ -1,4 +1,4 @@
-// errors.h: one implementation, two doors: what went wrong is returned, and thrown by those who throw.
+// errors.h: one implementation, two doors: a function returns its error, and a wrapper throws it.
 #pragma once
 
 #include <cerrno>
@@ -14,8 +14,8 @@ namespace magpie::net {
 
 inline std::error_code code_of(int error) { return {error, std::generic_category()}; }
 
-// Not inlined, as all that looks at errno: a compiler may keep its address over a call into the runtime, after which the thread
-// may be another.
+// Not inlined, as all that looks at errno: a compiler may keep its address over a call into the
+// runtime, after which the thread may be another.
 [[gnu::noinline]] inline std::error_code code_of_errno() { return code_of(errno); }
 
 // "magpie: connect to 127.0.0.1:1: Connection refused".

@@ -36,8 +36,9 @@ class File {
   int fd_;
 };
 
-// All return 0 or an error number; called inside blocking(). Those that it calls are not inlined: a compiler may keep the
-// address of errno over a call into the runtime, after which the thread may be another.
+// All return 0 or an error number; called inside blocking(). Those that it calls are not inlined: a
+// compiler may keep the address of errno over a call into the runtime, after which the thread may
+// be another.
 [[gnu::noinline]] int read_all(const char* path, std::string& contents) {
   File file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return errno;
@@ -77,7 +78,8 @@ int write_in_place(const std::string& path, std::string_view contents) {
   return error;
 }
 
-// Where a path leads to, over symbolic links, the last of which may lead to a file that is to be made.
+// Where a path leads to, over symbolic links, the last of which may lead to a file that is to be
+// made.
 int follow_links(std::string& path) {
   for (int links = 0; links < 40; ++links) {
     char text[PATH_MAX];
@@ -90,8 +92,8 @@ int follow_links(std::string& path) {
   return ELOOP;
 }
 
-// A file that is replaced keeps its mode, and its owner and group where the system allows that. Another group, or
-// owner, gets nothing that was meant for the old one.
+// A file that is replaced keeps its mode, and its owner and group where the system allows that.
+// Another group, or owner, gets nothing that was meant for the old one.
 int copy_access(const struct stat& old, const File& file) {
   struct stat now;
   if (fstat(file.fd(), &now) != 0) return errno;
@@ -103,13 +105,15 @@ int copy_access(const struct stat& old, const File& file) {
   return fchmod(file.fd(), mode) == 0 ? 0 : errno;
 }
 
-// Before the name is another's: after a power failure it is the old file's or that of a whole new one.
+// Before the name is another's: after a power failure it is the old file's or that of a whole new
+// one.
 int to_disk(const File& file) {
   if (fsync(file.fd()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
   return errno;
 }
 
-// A name that is short, as the file's own may be as long as the system allows. Another program may use it already.
+// A name that is short, as the file's own may be as long as the system allows. Another program may
+// use it already.
 int open_beside(const std::string& path, mode_t mode, std::string& name) {
   // atomic, a count: goroutines may write files of the same directory
   static std::atomic<unsigned> number{0};
@@ -123,8 +127,8 @@ int open_beside(const std::string& path, mode_t mode, std::string& name) {
   }
 }
 
-// Until it is complete nobody may read more of it than of the old file. A new one has from the beginning the mode that the system
-// gives, by umask or the directory's rules.
+// Until it is complete nobody may read more of it than of the old file. A new one has from the
+// beginning the mode that the system gives, by umask or the directory's rules.
 int replace_regular(const std::string& path, const struct stat* old, std::string_view contents) {
   std::string temporary;
   File file(open_beside(path, old == nullptr ? 0666 : 0600, temporary));

@@ -114,11 +114,13 @@ void PipeStream::shutdown_write() {
 void PipeStream::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();
 }
-void PipeStream::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);
+void PipeStream::do_set_read_deadline(TimePoint time) noexcept {
+  if (descriptor_ != nullptr)
+    descriptor_->set_deadline(descriptor_->reader(), detail::deadline_at(time));
 }
-void PipeStream::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->writer(), deadline);
+void PipeStream::do_set_write_deadline(TimePoint time) noexcept {
+  if (descriptor_ != nullptr)
+    descriptor_->set_deadline(descriptor_->writer(), detail::deadline_at(time));
 }
 int PipeStream::native_handle() const noexcept {
   return descriptor_ == nullptr ? -1 : descriptor_->fd();

@@ -146,7 +146,7 @@ class FirstFailure {
   }
 
  private:
-  // atomic, a lock: whoever takes it writes failure_, and keeps it; joining publishes that
+  // atomic, a lock: its taker writes failure_, and keeps it; joining publishes that
   std::atomic<bool> has_failed_{false};
   std::exception_ptr failure_;
 };

@@ -100,9 +100,9 @@ std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadlin
   }
   if (std::vector<Address> found = addresses_of_number(host); !found.empty()) return found;
   std::shared_ptr<Resolver> resolver = chosen_resolver();
-  std::vector<Address> found = resolver != nullptr
-                                   ? resolver->look_up(host, deadline, context, error)
-                                   : look_up_in_thread(host, deadline, context, error);
+  std::vector<Address> found =
+      resolver != nullptr ? resolver->look_up(host, detail::steady_time(deadline), context, error)
+                          : look_up_in_thread(host, deadline, context, error);
   if (found.empty() && !error) error = std::error_code(EAI_NONAME, resolver_errors());
   return found;
 }
@@ -120,12 +120,17 @@ std::vector<Address> resolve(const std::string& host, const Context& context,
                              std::error_code& error) {
   return look_up(host, detail::kNoDeadline, &context, error);
 }
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline) {
-  return or_throw(host, deadline, nullptr);
-}
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline,
-                                   std::error_code& error) {
-  return look_up(host, deadline, nullptr, error);
-}
 
 }  // namespace magpie::net
+
+namespace magpie::detail {
+
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline) {
+  return net::or_throw(host, deadline, nullptr);
+}
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline,
+                                        std::error_code& error) {
+  return net::look_up(host, deadline, nullptr, error);
+}
+
+}  // namespace magpie::detail

@@ -9,7 +9,8 @@
 
 namespace magpie::net {
 
-// Numbers at once, names by the resolver that is set. The context may be null. None: `error` says why.
+// Numbers at once, names by the resolver that is set. The context may be null. None: `error` says
+// why.
 std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadline,
                              const Context* context, std::error_code& error);
 

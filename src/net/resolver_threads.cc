@@ -1,17 +1,18 @@
-// resolver_threads.cc: getaddrinfo, which blocks for as long as it likes, in a few threads beside the runtime.
+// resolver_threads.cc: getaddrinfo, which may block for long, in a few threads beside the runtime.
 //
-// Whoever asks waits for an eventfd, until its time is up, and leaves then: the thread finishes alone. The threads know nothing of the
-// runtime, so a run() may end meanwhile. There are at most kMostThreads; more questions wait in line, and those that nobody waits
-// for any more are passed over, and swept out when there are as many of them as of others: a
-// program that is made to ask for names faster than they are answered keeps its memory. Who asks
-// for a name that somebody has asked for already waits for the same answer.
+// A caller waits for an eventfd until its time is up; then it goes, and the thread finishes alone.
+// The threads know nothing of the runtime, so a run() may end meanwhile. There are at most
+// kMostThreads. More questions wait in a queue, and the threads skip questions that nobody waits
+// for any more. When there are as many of those as of others, they are swept out: a program that is
+// made to ask for names faster than they are answered keeps its memory. A caller that asks for a
+// name which is already being asked for waits for the same answer.
 //
-// While a question is in line there is a thread for it, or none can be had. Then an asker without a limit takes its own question
-// out of the line and answers it where it is. One with a limit could not keep that: it tries again to get a thread, until its
-// time is up.
+// While a question is queued there is a thread for it, or none can be had. In that case a caller
+// without a limit takes its own question out of the queue and answers it itself. A caller with a
+// limit could not keep the limit that way: it tries again to get a thread, until its time is up.
 //
-// The lock is held for a while that does not enter the runtime, so no goroutine is dropped with it. Threads are started under it: so
-// those that are counted are there.
+// The lock is held only over code that does not enter the runtime, so no goroutine is dropped with
+// it. Threads are started under it, so every thread that is counted exists.
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -191,7 +192,7 @@ std::shared_ptr<Question> Desk::take() {
   return nullptr;
 }
 
-// Who asks from now on asks anew.
+// Later callers ask anew.
 void Desk::close_question(const Question& question) {
   std::lock_guard hold(lock_);
   auto at = open_.find(question.host);

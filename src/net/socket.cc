@@ -116,7 +116,8 @@ std::error_code connect_to(Descriptor& descriptor, const Address& address, const
       socklen_t size = sizeof error;
       if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
       if (error != 0) return -error;
-      // No error, and maybe no answer either: the first event is often that it is not connected yet.
+      // No error, and maybe no answer either: the first event is often that it is not connected
+      // yet.
       sockaddr_storage peer;
       socklen_t length = sizeof peer;
       if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0) return 0;

@@ -13,10 +13,11 @@
 
 namespace magpie::net {
 
-// What looks at errno is not inlined: a compiler may keep its address over a call into the runtime, after which the thread
-// may be another.
+// What looks at errno is not inlined: a compiler may keep its address over a call into the runtime,
+// after which the thread may be another.
 
-// Takes over a number that nobody else would close: without memory it is closed. Throws std::bad_alloc.
+// Takes over a number that nobody else would close: without memory it is closed. Throws
+// std::bad_alloc.
 std::unique_ptr<io::Descriptor> take_over(int fd, io::Descriptor::Kind kind);
 
 // A new socket that does not block; null: see `error`.
@@ -24,8 +25,9 @@ std::unique_ptr<io::Descriptor> take_over(int fd, io::Descriptor::Kind kind);
                                                               io::Descriptor::Kind kind,
                                                               std::error_code& error);
 
-// A socket of others is taken over if it is what is expected; else null, `error` says errc::invalid_argument or what the system
-// does, and it stays the caller's. SO_DOMAIN is AF_UNIX, or AF_INET for both IPs.
+// A socket of others is taken over if it is what is expected; else null, `error` says
+// errc::invalid_argument or what the system does, and it stays the caller's. SO_DOMAIN is AF_UNIX,
+// or AF_INET for both IPs.
 enum class Expected { listening, connected, datagrams };
 [[gnu::noinline]] std::unique_ptr<io::Descriptor> adopt_socket(int fd, int domain,
                                                                Expected expected,

@@ -137,11 +137,13 @@ void SocketStream::fail_at(const char* what, int error) const {
 void SocketStream::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();
 }
-void SocketStream::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);
+void SocketStream::do_set_read_deadline(TimePoint time) noexcept {
+  if (descriptor_ != nullptr)
+    descriptor_->set_deadline(descriptor_->reader(), detail::deadline_at(time));
 }
-void SocketStream::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->writer(), deadline);
+void SocketStream::do_set_write_deadline(TimePoint time) noexcept {
+  if (descriptor_ != nullptr)
+    descriptor_->set_deadline(descriptor_->writer(), detail::deadline_at(time));
 }
 
 Address SocketStream::local_address(std::error_code& error) const {
@@ -190,10 +192,6 @@ Address Listener::local_address() const {
 }
 void Listener::close() noexcept {
   if (descriptor_ != nullptr) descriptor_->close();
-}
-void Listener::set_deadline(Stream::TimePoint time) noexcept {
-  set_deadline_ns(time == Stream::TimePoint::max() ? detail::kNoDeadline
-                                                   : detail::deadline_at(time));
 }
 void Listener::set_deadline_ns(detail::DeadlineNs deadline) noexcept {
   if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);

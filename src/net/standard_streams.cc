@@ -92,15 +92,16 @@ class SharedStream final : public Stream {
 
   void shutdown_write() override { descriptor_.close(); }
   void close() noexcept override { descriptor_.close(); }
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override {
-    descriptor_.set_deadline(descriptor_.reader(), deadline);
-  }
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override {
-    descriptor_.set_deadline(descriptor_.writer(), deadline);
-  }
   int native_handle() const noexcept override { return descriptor_.fd(); }
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override {
+    descriptor_.set_deadline(descriptor_.reader(), detail::deadline_at(time));
+  }
+  void do_set_write_deadline(TimePoint time) noexcept override {
+    descriptor_.set_deadline(descriptor_.writer(), detail::deadline_at(time));
+  }
+
   [[gnu::noinline]] static int duplicate(int original) {
     int fd = fcntl(original, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) fail(code_of(errno), "use standard stream " + std::to_string(original));

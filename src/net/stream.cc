@@ -48,10 +48,7 @@ class EndsWithContext {
  private:
   struct MoveDeadlines {
     Stream* stream;
-    void operator()() const noexcept {
-      stream->set_read_deadline_ns(0);
-      stream->set_write_deadline_ns(0);
-    }
+    void operator()() const noexcept { stream->set_deadline(Stream::TimePoint()); }
   };
   std::optional<std::stop_callback<MoveDeadlines>> callback_;
 };

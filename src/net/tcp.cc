@@ -38,8 +38,8 @@ std::error_code send_at_once(const Descriptor& descriptor) {
   return set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-// Addresses of the two families in turn, beginning with the first one's: if one family does not work at all, the second
-// attempt finds out.
+// Addresses of the two families in turn, beginning with the first one's: if one family does not
+// work at all, the second attempt finds out.
 std::vector<Address> in_turn(const std::vector<Address>& all) {
   std::vector<Address> mixed, others;
   for (const Address& address : all)
@@ -94,7 +94,8 @@ class Race {
       if (result->descriptor != nullptr) return std::move(*result);
       if (!first_failure) first_failure = std::move(result);
     }
-    // Those that were given up when the time was up say nothing about the peer, and others say nothing about those.
+    // Those that were given up when the time was up say nothing about the peer, and others say
+    // nothing about those.
     if (std::error_code over = error_of_limit()) return {Address(), nullptr, over};
     return std::move(*first_failure);
   }
@@ -172,17 +173,17 @@ Attempt connect_or_throw(std::string_view host_and_port, detail::DeadlineNs dead
 }  // namespace
 
 TcpConn TcpConn::connect(std::string_view host_and_port) {
-  return connect_until(host_and_port, detail::kNoDeadline);
+  return connect_until_ns(host_and_port, detail::kNoDeadline);
 }
 TcpConn TcpConn::connect(std::string_view host_and_port, std::error_code& error) {
-  return connect_until(host_and_port, detail::kNoDeadline, error);
+  return connect_until_ns(host_and_port, detail::kNoDeadline, error);
 }
-TcpConn TcpConn::connect_until(std::string_view host_and_port, detail::DeadlineNs deadline) {
+TcpConn TcpConn::connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline) {
   Attempt done = connect_or_throw(host_and_port, deadline, nullptr);
   return TcpConn(std::move(done.descriptor), done.address);
 }
-TcpConn TcpConn::connect_until(std::string_view host_and_port, detail::DeadlineNs deadline,
-                               std::error_code& error) {
+TcpConn TcpConn::connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline,
+                                  std::error_code& error) {
   Attempt done = connect_without_throwing(host_and_port, deadline, nullptr, error);
   return error ? TcpConn() : TcpConn(std::move(done.descriptor), done.address);
 }

@@ -44,10 +44,6 @@ std::unique_ptr<Descriptor> connect_udp(std::string_view host_and_port, const Co
   return error ? nullptr : std::move(descriptor);
 }
 
-detail::DeadlineNs ns_of(Stream::TimePoint time) {
-  return time == Stream::TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-}
-
 }  // namespace
 
 UdpSocket::UdpSocket() noexcept = default;
@@ -194,7 +190,8 @@ void UdpSocket::send(Bytes datagram, const Context& context, std::error_code& er
   error = send_result(datagram, nullptr, &context);
 }
 
-// With the peer that was meant, the one that the socket is connected to, or else the socket's own address.
+// With the peer that was meant, the one that the socket is connected to, or else the socket's own
+// address.
 void UdpSocket::throw_if(std::error_code error, const char* what, const Address* peer) const {
   if (!error) [[likely]]
     return;
@@ -219,12 +216,6 @@ Address UdpSocket::local_address() const {
   Address address = local_address(error);
   if (error) fail(error, "address of a socket");
   return address;
-}
-void UdpSocket::set_read_deadline(Stream::TimePoint time) noexcept {
-  set_read_deadline_ns(ns_of(time));
-}
-void UdpSocket::set_write_deadline(Stream::TimePoint time) noexcept {
-  set_write_deadline_ns(ns_of(time));
 }
 void UdpSocket::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
   if (descriptor_ != nullptr) descriptor_->set_deadline(descriptor_->reader(), deadline);

@@ -31,7 +31,8 @@ std::unique_ptr<Descriptor> connect_unix(std::string_view path, const Context* c
   return error ? nullptr : std::move(descriptor);
 }
 
-// What connect(2) says, which is not what UnixConn::connect() says: a listener whose line is full is there.
+// What connect(2) says, which is not what UnixConn::connect() says: a listener whose line is full
+// is there.
 [[gnu::noinline]] bool is_refused(const Descriptor& probe, const Address& address) {
   return connect(probe.fd(), address.data(), address.size()) != 0 && errno == ECONNREFUSED;
 }
@@ -146,7 +147,8 @@ UnixListener& UnixListener::operator=(UnixListener&& other) noexcept {
   return *this;
 }
 
-// The file goes first: as long as the socket listens nobody takes the file for a stale one and puts another in its place.
+// The file goes first: as long as the socket listens nobody takes the file for a stale one and puts
+// another in its place.
 void UnixListener::close() noexcept {
   if (!path_.empty() && File::at(path_) == file_) unlink(path_.c_str());
   path_.clear();

@@ -69,7 +69,8 @@ std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline,
   if (context != nullptr && context->cancelled()) return context->err();
   ssize_t ready = is_ready(fd, events);
   if (ready != 0) return code_of(ready < 0 ? static_cast<int>(-ready) : 0);
-  // Another number for the same file, so that several may wait for it, each with a registration of its own.
+  // Another number for the same file, so that several may wait for it, each with a registration of
+  // its own.
   std::error_code error;
   int mine = duplicate(fd, error);
   if (error) return error;
@@ -106,25 +107,6 @@ std::error_code wait_anywhere(int fd, short events, detail::DeadlineNs deadline,
                              : wait_for(fd, events, deadline, context);
 }
 
-bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& error) {
-  return wait_or_time_out(fd, POLLIN, deadline, error);
-}
-bool wait_writable_until(int fd, detail::DeadlineNs deadline, std::error_code& error) {
-  return wait_or_time_out(fd, POLLOUT, deadline, error);
-}
-bool wait_readable_until(int fd, detail::DeadlineNs deadline) {
-  std::error_code error;
-  bool ready = wait_readable_until(fd, deadline, error);
-  throw_if(error, fd);
-  return ready;
-}
-bool wait_writable_until(int fd, detail::DeadlineNs deadline) {
-  std::error_code error;
-  bool ready = wait_writable_until(fd, deadline, error);
-  throw_if(error, fd);
-  return ready;
-}
-
 void wait_readable(int fd, const Context& context, std::error_code& error) {
   error = wait_for(fd, POLLIN, detail::kNoDeadline, &context);
 }
@@ -139,3 +121,26 @@ void wait_writable(int fd, const Context& context) {
 }
 
 }  // namespace magpie::net
+
+namespace magpie::detail {
+
+bool wait_readable_until(int fd, DeadlineNs deadline, std::error_code& error) {
+  return net::wait_or_time_out(fd, POLLIN, deadline, error);
+}
+bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code& error) {
+  return net::wait_or_time_out(fd, POLLOUT, deadline, error);
+}
+bool wait_readable_until(int fd, DeadlineNs deadline) {
+  std::error_code error;
+  bool ready = wait_readable_until(fd, deadline, error);
+  net::throw_if(error, fd);
+  return ready;
+}
+bool wait_writable_until(int fd, DeadlineNs deadline) {
+  std::error_code error;
+  bool ready = wait_writable_until(fd, deadline, error);
+  net::throw_if(error, fd);
+  return ready;
+}
+
+}  // namespace magpie::detail

@@ -11,7 +11,8 @@ class Context;
 
 namespace magpie::net {
 
-// For POLLIN or POLLOUT. ETIMEDOUT at the deadline, the context's error when that is over. Several may wait for the same one.
+// For POLLIN or POLLOUT. ETIMEDOUT at the deadline, the context's error when that is over. Several
+// may wait for the same one.
 std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline, const Context* context);
 
 // The same on plain threads too, where perhaps no runtime runs.

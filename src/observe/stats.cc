@@ -1,4 +1,4 @@
-#include <magpie/debug.h>
+#include <magpie/stats.h>
 
 #include "base/clock.h"
 #include "sched/entry.h"

@@ -1,16 +1,19 @@
-// join.cc: waiting for a goroutine, or running it instead of waiting.
+// join.cc: waits for a goroutine, or runs it instead of waiting.
 //
-// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own stack.
-// Fork-join code then runs depth first, with hardly a switch, where first-in-first-out order would expand
-// it breadth first into millions of parked parents. Only while three quarters of a usual stack are left, whatever stack
-// the joiner has: so much every goroutine may count on. A chain of joins goes on on a new stack then, after hundreds of
-// usual frames. And only for goroutines that asked for no stack of their own. Protocols [join] and [claim]:
-// core/join_word.h.
+// A joiner has to wait anyway, so it claims a goroutine that has not started and runs it on its own
+// stack. Fork-join code then runs depth first, with hardly a switch. First-in-first-out order would
+// expand it breadth first into millions of parked parents.
+//
+// The joiner does that only while three quarters of a usual stack are left, whatever stack it has:
+// that much every goroutine may count on. A chain of joins then goes on on a new stack, after
+// hundreds of usual frames. And it does so only for goroutines that asked for no stack size of
+// their own. Protocols [join] and [claim]: core/join_word.h.
 #include <sched.h>
 
 #include <magpie/detail/task.h>
 #include <magpie/runtime.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "context/float_control.h"
 #include "sched/cancel_source.h"
@@ -106,8 +109,8 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 inline bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we fill our slot, so what
-  // is in it while it is fresh stays so.
+  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we
+  // fill our slot, so what is in it while it is fresh stays so.
   bool fresh = g->state.load(base::relaxed) == GState::fresh;
   if (fresh && m->p->queue.next.take_if(g)) {
     g->claim.take_removed();
@@ -210,26 +213,25 @@ Joined wait_for_task(TaskRef ref) {
 
 namespace {
 
-// The wait of a joiner whose context may be over first. On its stack.
-struct CancellableJoin {
+// The wait of a joiner that may reach its limit first. On its stack.
+struct LimitedJoin {
   TaskRef ref;
   WithdrawnMark withdrawn{};
 };
 
-// A plain thread is inside the run() until it has told
-// the goroutine.
+// A plain thread is inside the run() until it has told the goroutine.
 bool tell_goroutine(Waiter& self, void* joined) {
-  TaskRef ref = static_cast<CancellableJoin*>(joined)->ref;
+  TaskRef ref = static_cast<LimitedJoin*>(joined)->ref;
   bool is_thread = self.is_thread();  // the record may be gone when it is told
   if (!g_of(ref.task)->join.commit(&self)) self.wake();
   if (is_thread) end_visit();
   return true;
 }
 
-// The context is over, or its deadline has passed: two may come here for one wait. False: too late,
-// the goroutine has ended, or its run(), or the other was first: the joiner is woken.
+// The context is over, or time is up: two may come here for one wait. False: too late, the
+// goroutine has ended, or its run(), or the other was first: the joiner is woken.
 bool untell_goroutine(Waiter& self, void* joined) {
-  auto& wait = *static_cast<CancellableJoin*>(joined);
+  auto& wait = *static_cast<LimitedJoin*>(joined);
   TaskRef ref = wait.ref;
   Presence presence;
   if (presence.generation() != ref.generation) return false;
@@ -247,18 +249,31 @@ bool untell_goroutine(Waiter& self, void* joined) {
   }
 }
 
+// For a limit that leaves no time. A plain thread is inside the run(), and stays there if the
+// goroutine has ended.
+Joined joined_already(TaskRef ref, bool is_thread) {
+  if (g_of(ref.task)->join.is_done()) return is_thread ? Joined::by_outsider : Joined::by_us;
+  if (is_thread) end_visit();
+  return Joined::not_yet;
+}
+
 }  // namespace
 
-Joined wait_for_task(TaskRef ref, sched::CancelSource* source) {
-  if (source == nullptr) return wait_for_task(ref);
+Joined wait_for_task(TaskRef ref, const WaitLimit& limit) {
+  if (limit.source == nullptr && limit.deadline == kNoDeadline) return wait_for_task(ref);
   Entry entry;
   bool is_thread = entry.m() == nullptr;
   if (is_thread ? !enter_run_of(ref) : ref.generation != runtime->generation)
     return Joined::dropped;
+  if (limit.deadline <= base::now_ns()) return joined_already(ref, is_thread);
   Waiter waiter;
-  CancellableJoin wait{ref};
-  if (!source->wait(waiter, kNever, WaitReason::join, tell_goroutine, untell_goroutine, &wait))
-    return Joined::not_yet;
+  LimitedJoin wait{ref};
+  bool woken = limit.source == nullptr
+                   ? waiter.wait_until(limit.deadline, WaitReason::join, tell_goroutine,
+                                       untell_goroutine, &wait)
+                   : limit.source->wait(waiter, limit.deadline, WaitReason::join, tell_goroutine,
+                                        untell_goroutine, &wait);
+  if (!woken) return Joined::not_yet;
   if (!is_thread) return Joined::by_us;
   return enter_run_of(ref) ? Joined::by_outsider : Joined::dropped;
 }

@@ -1,4 +1,5 @@
-// local.cc: goroutine-local values. Few goroutines have any and those have few: a list, searched from its end.
+// local.cc: goroutine-local values. Few goroutines have any and those have few: a list, searched
+// from its end.
 #include <magpie/local.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// cond_var.cc: who waits is on a list before its lock is released. Protocol [signal]: signal_word.h.
+// cond_var.cc: a waiter is on a list before its lock is released. Protocol [signal]: signal_word.h.
 #include <sched.h>
 
 #include <magpie/blocking.h>
@@ -31,7 +31,7 @@ struct CondSleeper : sync::Sleeper {
     lock.unlock();
   }
 
-  void leave_list() {
+  void take_off_list() {
     Presence presence;
     lock.lock();
     list.unlink(*this, presence);
@@ -63,7 +63,7 @@ bool withdraw(Waiter&, void* sleeper) {
     wait_a_little(turn);
   }
   if (withdrawn == SignalWord::Withdrawn::no_notified) return false;
-  self.leave_list();
+  self.take_off_list();
   return true;
 }
 
@@ -71,7 +71,7 @@ bool withdraw(Waiter&, void* sleeper) {
 void give_up(CondSleeper& self) {
   sched::Entry entry;
   if (self.signal.cancel()) {
-    self.leave_list();
+    self.take_off_list();
     return;
   }
   for (int turn = 1; !self.signal.is_signalled(); ++turn) wait_a_little(turn);
@@ -89,7 +89,7 @@ void notify(base::Lock& lock, WaitList& list, HowMany how_many,
     auto& sleeper = static_cast<CondSleeper&>(*at);
     at = at->next;
     if (stopped != nullptr && (sleeper.stop == nullptr || *sleeper.stop != *stopped)) continue;
-    if (!sleeper.signal.claim()) continue;  // it takes itself off the list
+    if (!sleeper.signal.choose()) continue;  // it takes itself off the list
     list.unlink(sleeper);
     notified.add(sleeper);
     if (how_many == HowMany::one) break;
@@ -130,9 +130,10 @@ void CondVar::notify_all() noexcept {
   notify(as_lock(lock_), as_list(waiters_), HowMany::all);
 }
 
-// The one that waits gets on the list and then looks whether a stop has been requested. Behind the list's lock one of
-// the two sees the other; without it both could miss.
-// It is called back by a stop_source, which knows by its thread who does that: so it stays there.
+// A waiter gets on the list and then looks whether a stop has been requested. Behind the list's
+// lock the waiter sees the stop, or this function sees the waiter; without the lock both could
+// miss. A stop_source calls this, and identifies its caller by the thread: so the goroutine stays
+// there.
 void CondVar::notify_stopped(const std::stop_token& stop) noexcept {
   ThreadLock here;
   notify(as_lock(lock_), as_list(waiters_), HowMany::all, &stop);

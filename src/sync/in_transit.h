@@ -1,9 +1,10 @@
-// in_transit.h: what goroutines have been given, and have not come for yet.
+// in_transit.h: what goroutines have been given and have not come for yet.
 //
-// A goroutine that was handed a lock, or served with units, may be dropped before it runs, when run() ends. The lock may be
-// gone by then, so nobody can give it back for the goroutine. Instead the giver notes the gift here, and the goroutine
-// takes the note off when it runs. Once its run() is over what is still noted is nobody's. Whoever comes next takes it
-// back, and threads that wait are told to look (sched/run_end.h). Plain threads are not dropped, and not noted.
+// A goroutine that was handed a lock, or served with units, may be dropped before it runs, when
+// run() ends. The lock may be gone by then, so nobody can give it back for the goroutine. Instead
+// the giver notes the gift here, and the goroutine removes the note when it runs. Once its run() is
+// over, what is still noted is nobody's: the next caller takes it back, and plain threads that wait
+// are told to look (sched/run_end.h). Plain threads are not dropped, and not noted.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ class InTransit {
     storage_.amount.fetch_add(amount, base::relaxed);  // relaxed: the wake-up orders
   }
 
-  // By the one that it was given to, once it runs. No lock: nobody looks at the amount before its run() is over.
+  // By the one that it was given to, once it runs. No lock: nobody looks at the amount before its
+  // run() is over.
   void arrive(const sched::WaitRecord& self, std::uint64_t amount) {
     if (!self.is_thread) storage_.amount.fetch_sub(amount, base::relaxed);
   }
@@ -35,7 +37,8 @@ class InTransit {
   // Without the lock, a hint.
   bool looks_lost() const { return storage_.amount.load(base::relaxed) != 0; }
 
-  // Under the lock: what goroutines of a run() that is over did not come for. The caller owns it now.
+  // Under the lock: what goroutines of a run() that is over did not come for. The caller owns it
+  // now.
   [[nodiscard]] std::uint64_t take_back() {
     if (storage_.amount.load(base::relaxed) == 0) return 0;
     if (!sched::is_over(storage_.generation)) return 0;

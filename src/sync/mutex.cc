@@ -1,4 +1,5 @@
-// mutex.cc: the slow half of Mutex: waiting in line, and serving the line. Protocol [mutex]: mutex_core.h.
+// mutex.cc: the slow half of Mutex: waiting in line, and serving the line. Protocol [mutex]:
+// mutex_core.h.
 #include <magpie/mutex.h>
 #include <magpie/runtime.h>
 
@@ -33,18 +34,19 @@ struct MutexSleeper : sync::Sleeper {
   bool handed = false;        // written by the one that wakes it: it owns the mutex
 };
 
-enum class Turn {
-  newcomer,
+enum class Attempt {
+  first,
   woken,
   last,  // woken, but time is up, or the context is over
 };
 
-// True: taken. False, with the list's lock held: on the list; or, on the last turn, without the lock: given up.
-bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
+// True: taken. False, with the list's lock held: on the list; or, on the last attempt, without the
+// lock: given up.
+bool take_or_get_in_line(MutexSleeper& self, Attempt attempt) {
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
   std::int64_t now = base::now_ns();
-  if (turn == Turn::newcomer) self.since_ns = now;
+  if (attempt == Attempt::first) self.since_ns = now;
 
   Presence presence;
   as_lock(mutex.lock).lock();
@@ -53,22 +55,22 @@ bool take_or_get_in_line(MutexSleeper& self, Turn turn) {
     as_lock(mutex.lock).unlock();
     return true;
   }
-  if (turn != Turn::newcomer) woken.clear();
+  if (attempt != Attempt::first) woken.clear();
   bool alone = list.first(presence) == nullptr;
   bool is_woken = woken.is_set(presence);
   MutexWord::Held take_as = alone || is_woken ? MutexWord::held : MutexWord::call;
   MutexWord::Held ask_for = MutexWord::call;
   if (is_woken) {
-    ask_for = MutexWord::held;  // that one will look at the line
-  } else if (turn == Turn::last) {
-    ask_for = take_as;  // for those who are left
-  } else if (turn == Turn::woken && now - self.since_ns >= kStarvingNs) {
+    ask_for = MutexWord::held;  // the woken waiter will look at the list
+  } else if (attempt == Attempt::last) {
+    ask_for = take_as;  // for the waiters that are left
+  } else if (attempt == Attempt::woken && now - self.since_ns >= kStarvingNs) {
     ask_for = MutexWord::starving;
   }
   bool taken = MutexWord::take_or_ask(mutex.word, take_as, ask_for);
-  if (taken || turn == Turn::last) {
+  if (taken || attempt == Attempt::last) {
     as_lock(mutex.lock).unlock();
-  } else if (turn == Turn::newcomer) {
+  } else if (attempt == Attempt::first) {
     list.push(self, presence);
   } else {
     list.push_front(self, presence);
@@ -82,7 +84,7 @@ bool unlock_list(Waiter&, void* sleeper) {
 }
 
 // Time is up, or the context is over. False: too late, it has been taken off the list to be woken.
-bool leave_line(Waiter&, void* sleeper) {
+bool withdraw(Waiter&, void* sleeper) {
   auto& self = *static_cast<MutexSleeper*>(sleeper);
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -97,8 +99,8 @@ bool leave_line(Waiter&, void* sleeper) {
   return listed;
 }
 
-// A plain thread that waits in line is told that a run() has ended: the goroutine that was woken, or handed the mutex, may
-// be gone, and nobody would look at the line.
+// A plain thread that waits in line is told that a run() has ended: the goroutine that was woken,
+// or handed the mutex, may be gone, and nobody would look at the line.
 void look_again(void* sleeper) {
   MutexState& mutex = static_cast<MutexSleeper*>(sleeper)->mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -137,17 +139,17 @@ template <class Until>
 bool wait_in_line(MutexState& mutex, WaitReason reason, Until until) {
   MutexSleeper self(mutex);
   sched::ToldOfRunEnd told(self.waiter);
-  Turn turn = Turn::newcomer;
+  Attempt attempt = Attempt::first;
   for (;;) {
-    if (take_or_get_in_line(self, turn)) return true;
-    if (turn == Turn::last) return false;
-    if (!until.wait(self.waiter, reason, unlock_list, leave_line, &self, look_again)) return false;
+    if (take_or_get_in_line(self, attempt)) return true;
+    if (attempt == Attempt::last) return false;
+    if (!until.wait(self.waiter, reason, unlock_list, withdraw, &self, look_again)) return false;
     if (self.handed) {
       if (!self.is_thread) WokenMark(mutex.woken).arrive();
       return true;
     }
     spin_while_taken(mutex);
-    turn = until.is_over() ? Turn::last : Turn::woken;
+    attempt = until.is_over() ? Attempt::last : Attempt::woken;
   }
 }
 
@@ -171,7 +173,7 @@ void hand_to_first(MutexState& mutex, MutexSleeper& first, const Presence& prese
 
 }  // namespace
 
-void lock_slowly(MutexState& mutex, LockedBy what) noexcept {
+void lock_slow(MutexState& mutex, LockedBy what) noexcept {
   sched::Entry entry;
   if (spin_to_take(mutex)) return;
   (void)wait_in_line(mutex, reason_of(what), sync::UntilTime{kNoDeadline});
@@ -186,7 +188,7 @@ bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
 bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
   if (try_lock(mutex)) return true;
   if (source == nullptr) {
-    lock_slowly(mutex, LockedBy::mutex);
+    lock_slow(mutex, LockedBy::mutex);
     return true;
   }
   sched::Entry entry;
@@ -194,7 +196,7 @@ bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
 }
 
 // It was handed to a goroutine that a run() dropped before it came for it: it is the caller's.
-bool take_back_from_dropped(MutexState& mutex) noexcept {
+bool try_lock_slow(MutexState& mutex) noexcept {
   sched::Entry entry;
   as_lock(mutex.lock).lock();
   bool taken = WokenMark(mutex.woken).take_lock_back();
@@ -202,15 +204,15 @@ bool take_back_from_dropped(MutexState& mutex) noexcept {
   return taken;
 }
 
-void unlock_slowly(MutexState& mutex) noexcept {
+void unlock_slow(MutexState& mutex) noexcept {
   sched::Entry entry;
   WaitList& list = as_list(mutex.waiters);
   while (!MutexWord::try_give_back(mutex.word)) {
     Presence presence;
     as_lock(mutex.lock).lock();
     auto* first = static_cast<MutexSleeper*>(list.first(presence));
-    auto line = first == nullptr ? MutexWord::Line::empty : MutexWord::Line::waiting;
-    switch (MutexWord::give_back(mutex.word, line)) {
+    auto waiters = first == nullptr ? MutexWord::Waiters::none : MutexWord::Waiters::some;
+    switch (MutexWord::give_back(mutex.word, waiters)) {
       case MutexWord::GivingBack::not_yet:
         as_lock(mutex.lock).unlock();
         continue;
@@ -227,7 +229,8 @@ void unlock_slowly(MutexState& mutex) noexcept {
         hand_to_first(mutex, *first, presence);
         as_lock(mutex.lock).unlock();
         first->waiter.wake();
-        // It has waited long and owns what many may wait for: let it run at once, if it can run here.
+        // It has waited long and owns what many may wait for: let it run at once, if it can run
+        // here.
         if (presence.m() != nullptr) yield();
         return;
     }

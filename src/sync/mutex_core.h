@@ -1,32 +1,40 @@
-// mutex_core.h: who holds a mutex, and what whoever gives it back owes to those who wait.
+// mutex_core.h: who holds a mutex, and what its owner owes to the waiters when it unlocks.
 //
 // Protocol  [mutex]
 //
-//      FREE <--> HELD --> CALL --> STARVING       one word; each arrow one compare-exchange, or a store under the lock
+//      FREE <--> HELD --> CALL --> STARVING
+//      One word. Each arrow is one compare-exchange, or a store under the list's lock.
 //
-//   FREE       nobody holds it.
-//   HELD       somebody does, and gives it back by HELD -> FREE without looking further.
-//   CALL       the same, but whoever gives it back takes the list's lock, makes it FREE, takes the first off the list
-//              and wakes it: that one is *woken*, and competes with newcomers.
-//   STARVING   the first on the list has waited long. Whoever gives it back hands it over: it is never FREE between.
+//   FREE       Nobody holds the mutex.
+//   HELD       An owner holds it, and gives it back by HELD -> FREE without looking further.
+//   CALL       An owner holds it. To give it back, the owner takes the list's lock, stores FREE,
+//              takes the first waiter off the list and wakes it. That waiter is *woken*, and
+//              competes with newcomers.
+//   STARVING   The first waiter has waited long. The owner hands the mutex over to it, so that the
+//              word is never FREE in between.
 //
-//   The word goes up from HELD, and down from CALL and STARVING, only under the list's lock. There is at most one woken
-//   at a time; while there is one, newcomers on the list do not ask for CALL, so that owners come and go at full speed. A
-//   woken one takes the lock and either takes the mutex, as CALL if others wait, or asks (CALL, or
-//   STARVING if it has waited long) and goes back to the front.
+//   The word goes up from HELD, and down from CALL and STARVING, only under the list's lock. At
+//   most one waiter is woken at a time. While one is, newcomers on the list do not ask for CALL, so
+//   that owners come and go at full speed. The woken waiter takes the lock. It takes the mutex, as
+//   CALL if others wait; or it asks (for CALL, or for STARVING if it has waited long) and goes back
+//   to the front of the list.
 //
-// No loss   Invariant, whenever the lock is free: if anybody is on the list, there is a woken one or the word is CALL or
-//           STARVING. So somebody will look at the list: the woken one or the owner. A waiter gets on the list in the
-//           same hold of the lock in which it found the mutex taken and asked; the owner, if it misses the question,
-//           has not given back yet: its HELD -> FREE fails.
-// Dropped   When run() ends, goroutines on the list, a woken one, and one that the mutex was handed to and that has not
-//           run yet are dropped, and tell nobody. The list forgets them; the marks of the latter two say so
-//           (woken_mark.h); plain threads on the list are told, and do what they would have done.
-// Fair      STARVING is left when the list is empty or when the new owner has waited less than a millisecond.
-// Lifetime  The last touch of who gives it back is HELD -> FREE, or the release of the lock while the one that it will
-//           wake still waits. A list found empty (time was up, dropped) leads back to HELD, and so to HELD -> FREE.
-// Orders    [mutex] FREE is stored with release and taken with acquire. A hand-over is ordered by the wake-up. What
-//           asks is relaxed: the lock orders the list.
+// No loss   Invariant, whenever the lock is free: if anybody is on the list, a waiter is woken, or
+//           the word is CALL or STARVING. So the woken waiter or the owner will look at the list. A
+//           waiter gets on the list in the same hold of the lock in which it found the mutex taken
+//           and asked. An owner that misses the question has not given back yet: its HELD -> FREE
+//           fails.
+// Dropped   The end of run() drops goroutines on the list, a woken one, and one that was handed the
+//           mutex and has not run yet; they tell nobody. The list forgets the first kind. The marks
+//           of the other two tell of them (woken_mark.h). Plain threads on the list are told, and
+//           do what the dropped goroutines would have done.
+// Fair      STARVING ends when the list is empty, or when the new owner has waited for less than a
+//           millisecond.
+// Lifetime  The last touch of an unlock is HELD -> FREE, or the release of the lock while the
+//           waiter that it will wake still waits. If the owner finds the list empty (time was up,
+//           dropped), the word goes back to HELD, and so to HELD -> FREE.
+// Orders    [mutex] FREE is stored with release and taken with acquire. A hand-over is ordered by
+//           the wake-up. Asking is relaxed: the lock orders the list.
 // Proof     tests/model/mutex_model.cc
 #pragma once
 
@@ -56,7 +64,8 @@ class MutexWord {
   static bool looks_free(const Word& word) { return word.load(base::relaxed) == kFree; }
   static bool looks_starving(const Word& word) { return word.load(base::relaxed) == starving; }
 
-  // Under the lock. True: taken. False: somebody holds it, and has been asked for at least `ask_for`.
+  // Under the lock. True: taken. False: somebody holds it, and has been asked for at least
+  // `ask_for`.
   [[nodiscard]] static bool take_or_ask(Word& word, Held take_as, Held ask_for) {
     std::uint32_t now = word.load(base::relaxed);
     for (;;) {
@@ -76,19 +85,19 @@ class MutexWord {
     hand_to_first,  // the first off the list owns it: hand_over
     was_free        // the caller's bug
   };
-  enum class Line { empty, waiting };
-  [[nodiscard]] static GivingBack give_back(Word& word, Line line) {
+  enum class Waiters { none, some };
+  [[nodiscard]] static GivingBack give_back(Word& word, Waiters waiters) {
     switch (word.load(base::relaxed)) {  // relaxed: the caller holds the mutex
       case kFree:
         return GivingBack::was_free;
       case held:
         return GivingBack::not_yet;
       case call:
-        if (line == Line::empty) break;
+        if (waiters == Waiters::none) break;
         word.store(kFree, base::release);  // [mutex] with the taker's acquire
         return GivingBack::wake_first;
       default:
-        if (line == Line::empty) break;
+        if (waiters == Waiters::none) break;
         return GivingBack::hand_to_first;
     }
     word.store(held, base::relaxed);

@@ -1,4 +1,4 @@
-// once.cc: a mutex around the call, and who is in it.
+// once.cc: a mutex around the call, and the mark of its holder.
 #include <stdexcept>
 
 #include <magpie/once.h>
@@ -7,7 +7,8 @@
 namespace magpie {
 namespace {
 
-// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an address.
+// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an
+// address.
 std::uint64_t caller_mark() {
   if (std::uint64_t id = goroutine_id(); id != 0) return id << 1 | 1;
   alignas(2) static thread_local char mark;
@@ -22,7 +23,7 @@ void Once::begin() {
   if (caller_.load(std::memory_order_relaxed) == caller) {
     throw std::logic_error("magpie: Once: the function calls call() on the Once that calls it");
   }
-  if (!detail::try_lock(mutex_)) detail::lock_slowly(mutex_, detail::LockedBy::once);
+  if (!detail::try_lock(mutex_)) detail::lock_slow(mutex_, detail::LockedBy::once);
   caller_.store(caller, std::memory_order_relaxed);
 }
 

@@ -4,11 +4,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "sched/cancel_source.h"
 #include "sync/in_transit.h"
 #include "sync/rw_mutex_core.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
+#include "sync/until.h"
 #include "sync/woken_mark.h"
 
 namespace magpie {
@@ -59,11 +59,13 @@ sync::Woken<> take_readers(WaitList& list, RWWord::Word& word, RWCounts& counts,
   return readers;
 }
 
-RWWord::Line line_of(WaitList& writers, const Presence& presence) {
-  return writers.first(presence) == nullptr ? RWWord::Line::served : RWWord::Line::waiting;
+RWWord::WriterList list_state_of(WaitList& writers, const Presence& presence) {
+  return writers.first(presence) == nullptr ? RWWord::WriterList::served
+                                            : RWWord::WriterList::unserved;
 }
 
-// Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The caller holds the lock.
+// Takes the first writer off the list: it holds the mutex now. Null: it has been dropped. The
+// caller holds the lock.
 WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts, InTransit given,
                             const Presence& presence) {
   auto* writer = static_cast<WriterSleeper*>(list.first(presence));
@@ -72,13 +74,14 @@ WriterSleeper* let_first_in(WaitList& list, RWWord::Word& word, RWCounts& counts
   writer->let_in = true;
   given.note(*writer, kWholeMutex, presence);
   counts.starving = 0;
-  RWWord::set_call(word, line_of(list, presence));
+  RWWord::set_call(word, list_state_of(list, presence));
   return writer;
 }
 
 }  // namespace
 
-// A run() may have ended, and with it those who were let in and have not run yet, and the woken writer.
+// A run() may have ended. It drops the goroutines that were let in and have not run yet, and the
+// woken writer.
 struct RWMutex::Insides {
   // What the caller does when the lock is free again.
   struct Owed {
@@ -93,19 +96,19 @@ struct RWMutex::Insides {
     std::uint64_t lost = given.take_back();
     if (lost == 0) return {};
     if (lost == kWholeMutex) return {.unlock = true};
-    if (!RWWord::leave_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
+    if (!RWWord::remove_dropped(mutex.word_, counts, static_cast<std::uint32_t>(lost))) return {};
     auto* writer = let_first_in(as_list(mutex.writers_), mutex.word_, counts, given, presence);
     if (writer == nullptr) return {.unlock = true};
     return {.let_in = &writer->waiter};
   }
 
   // The caller holds the lock. Somebody will look at the line of writers, or owes it.
-  static Owed call_for_line(RWMutex& mutex, const Presence& presence) {
-    using Line = RWWord::Line;
-    if (line_of(as_list(mutex.writers_), presence) == Line::served) return {};
+  static Owed call_for_writers(RWMutex& mutex, const Presence& presence) {
+    using WriterList = RWWord::WriterList;
+    if (list_state_of(as_list(mutex.writers_), presence) == WriterList::served) return {};
     if (WokenMark(mutex.woken_).is_set(presence)) return {};
-    auto announced =
-        RWWord::announce(mutex.word_, as_counts(mutex.counts_), Line::waiting, Line::waiting);
+    auto announced = RWWord::announce(mutex.word_, as_counts(mutex.counts_), WriterList::unserved,
+                                      WriterList::unserved);
     return {.unlock = announced == RWWord::Announced::holds};
   }
 
@@ -120,12 +123,12 @@ struct RWMutex::Insides {
     Presence presence;
     as_lock(mutex.lock_).lock();
     Owed owed = take_back(mutex, presence);
-    if (!owed.unlock && owed.let_in == nullptr) owed = call_for_line(mutex, presence);
+    if (!owed.unlock && owed.let_in == nullptr) owed = call_for_writers(mutex, presence);
     as_lock(mutex.lock_).unlock();
     pay(mutex, owed);
   }
 
-  // For one who finds it taken.
+  // For a caller that finds the mutex taken.
   static void look_first(RWMutex& mutex) {
     if (!InTransit(mutex.given_).looks_lost()) return;
     Presence presence;
@@ -150,31 +153,34 @@ struct RWMutex::Insides {
     static constexpr bool is_over() { return false; }
   };
 
-  struct Cancellable {
+  // A wait that can end without the mutex.
+  struct LimitedWait {
     RWMutex& mutex;
     Sleeper& sleeper;
   };
 
-  struct UnlessOver {
-    sched::CancelSource& source;
-    bool (*withdraw)(sched::Waiter&, void* cancellable);
+  // `Until` is one of until.h.
+  template <class Until>
+  struct Limited {
+    Until until;
+    bool (*withdraw)(sched::Waiter&, void* limited_wait);
 
     bool wait(sched::Waiter& waiter, WaitReason reason, RWMutex& mutex, Sleeper& self) const {
-      Cancellable both{mutex, self};
-      return source.wait(
-          waiter, sched::kNever, reason,
+      LimitedWait both{mutex, self};
+      return until.wait(
+          waiter, reason,
           [](sched::Waiter&, void* its) {
-            as_lock(static_cast<Cancellable*>(its)->mutex.lock_).unlock();
+            as_lock(static_cast<LimitedWait*>(its)->mutex.lock_).unlock();
             return true;
           },
-          withdraw, &both, [](void* its) { look_again(&static_cast<Cancellable*>(its)->mutex); });
+          withdraw, &both, [](void* its) { look_again(&static_cast<LimitedWait*>(its)->mutex); });
     }
-    bool is_over() const { return source.is_over(); }
+    bool is_over() const { return until.is_over(); }
   };
 
-  // A reader's context is over. False: too late, it has been let in.
-  static bool reader_leaves(sched::Waiter&, void* cancellable) {
-    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+  // A reader's context is over, or its time is up. False: too late, it has been let in.
+  static bool withdraw_reader(sched::Waiter&, void* limited_wait) {
+    auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.readers_);
     Presence presence;
     as_lock(mutex.lock_).lock();
@@ -187,9 +193,9 @@ struct RWMutex::Insides {
     return listed;
   }
 
-  // A writer's context is over. False: too late, it has been let in, or woken.
-  static bool writer_leaves(sched::Waiter&, void* cancellable) {
-    auto& [mutex, self] = *static_cast<Cancellable*>(cancellable);
+  // A writer's context is over, or its time is up. False: too late, it has been let in, or woken.
+  static bool withdraw_writer(sched::Waiter&, void* limited_wait) {
+    auto& [mutex, self] = *static_cast<LimitedWait*>(limited_wait);
     WaitList& list = as_list(mutex.writers_);
     RWCounts& counts = as_counts(mutex.counts_);
     sync::Woken<> readers;
@@ -200,8 +206,8 @@ struct RWMutex::Insides {
     if (listed) {
       if (first == &self) counts.starving = 0;
       list.unlink(self);
-      RWWord::Line left = line_of(list, presence);
-      if (left == RWWord::Line::served) RWWord::set_call(mutex.word_, left);
+      RWWord::WriterList left = list_state_of(list, presence);
+      if (left == RWWord::WriterList::served) RWWord::set_call(mutex.word_, left);
       if (RWWord::is_abandoned(counts, left)) {
         readers = take_readers(as_list(mutex.readers_), mutex.word_, counts,
                                InTransit(mutex.given_), presence);
@@ -213,12 +219,13 @@ struct RWMutex::Insides {
     return listed;
   }
 
-  // A woken writer's context is over: it sees to the line. True: it has the mutex after all.
-  static bool last_turn(RWMutex& mutex) {
+  // A woken writer's context is over, or its time is up: it sees to the line. True: it has the
+  // mutex after all.
+  static bool last_attempt(RWMutex& mutex) {
     Presence presence;
     as_lock(mutex.lock_).lock();
     WokenMark(mutex.woken_).clear();
-    bool holds = call_for_line(mutex, presence).unlock;
+    bool holds = call_for_writers(mutex, presence).unlock;
     as_lock(mutex.lock_).unlock();
     return holds;
   }
@@ -229,21 +236,21 @@ struct RWMutex::Insides {
   static bool lock_shared(RWMutex& mutex, Until until);
 };
 
-bool RWMutex::try_lock_behind_dropped() noexcept {
+bool RWMutex::try_lock_slow() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
-  return try_lock_at_once();
+  return try_lock_fast();
 }
 
-bool RWMutex::try_lock_shared_behind_gone() noexcept {
+bool RWMutex::try_lock_shared_slow() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
-  if (try_lock_shared_at_once()) return true;
+  if (try_lock_shared_fast()) return true;
   RWCounts& counts = as_counts(counts_);
   Presence presence;
   as_lock(lock_).lock();
-  bool in = RWWord::is_abandoned(counts, line_of(as_list(writers_), presence));
-  if (in) RWWord::enter_abandoned_at_once(word_, counts);
+  bool in = RWWord::is_abandoned(counts, list_state_of(as_list(writers_), presence));
+  if (in) RWWord::enter_abandoned_uncounted(word_, counts);
   as_lock(lock_).unlock();
   return in;
 }
@@ -257,7 +264,7 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   RWCounts& counts = as_counts(mutex.counts_);
   const std::int64_t since_ns = base::now_ns();
   for (bool newcomer = true;; newcomer = false) {
-    if (!newcomer && until.is_over()) return last_turn(mutex);
+    if (!newcomer && until.is_over()) return last_attempt(mutex);
     const bool starves = !newcomer && base::now_ns() - since_ns >= kStarvingNs;
     WaitList& list = as_list(mutex.writers_);
     {
@@ -266,8 +273,8 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
       WokenMark woken(mutex.woken_);
       if (!newcomer) woken.clear();
       const bool will_be_served = woken.is_set(presence);
-      const auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
-      const auto others = will_be_served ? all : line_of(list, presence);
+      const auto all = will_be_served ? RWWord::WriterList::served : RWWord::WriterList::unserved;
+      const auto others = will_be_served ? all : list_state_of(list, presence);
       const auto announced = RWWord::announce(mutex.word_, counts, others, all);
       if (announced == RWWord::Announced::holds) {
         as_lock(mutex.lock_).unlock();
@@ -288,12 +295,19 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   }
 }
 
-void RWMutex::lock_slowly() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
+void RWMutex::lock_slow() noexcept { (void)Insides::lock(*this, Insides::ForEver{}); }
+
+bool RWMutex::lock_until(detail::DeadlineNs deadline) noexcept {
+  if (deadline <= base::now_ns()) return false;
+  using Limited = Insides::Limited<sync::UntilTime>;
+  return Insides::lock(*this, Limited{{deadline}, Insides::withdraw_writer});
+}
 
 bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
   if (try_lock()) return true;
   if (source == nullptr) return Insides::lock(*this, Insides::ForEver{});
-  return Insides::lock(*this, Insides::UnlessOver{*source, Insides::writer_leaves});
+  using Limited = Insides::Limited<sync::UnlessOver>;
+  return Insides::lock(*this, Limited{{*source}, Insides::withdraw_writer});
 }
 
 // It is counted.
@@ -311,7 +325,7 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
       as_lock(mutex.lock_).unlock();
       return true;
     }
-    if (RWWord::is_abandoned(counts, line_of(as_list(mutex.writers_), presence))) {
+    if (RWWord::is_abandoned(counts, list_state_of(as_list(mutex.writers_), presence))) {
       RWWord::enter_abandoned(counts);
       as_lock(mutex.lock_).unlock();
       return true;
@@ -323,17 +337,23 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   return true;
 }
 
-void RWMutex::lock_shared_slowly() noexcept {
-  (void)Insides::lock_shared(*this, Insides::ForEver{});
+void RWMutex::lock_shared_slow() noexcept { (void)Insides::lock_shared(*this, Insides::ForEver{}); }
+
+bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
+  if (deadline <= base::now_ns()) return false;
+  if (RWWord::add_reader(word_)) return true;
+  using Limited = Insides::Limited<sync::UntilTime>;
+  return Insides::lock_shared(*this, Limited{{deadline}, Insides::withdraw_reader});
 }
 
 bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
-  if (RWWord::enter_shared(word_)) return true;
+  if (RWWord::add_reader(word_)) return true;
   if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
-  return Insides::lock_shared(*this, Insides::UnlessOver{*source, Insides::reader_leaves});
+  using Limited = Insides::Limited<sync::UnlessOver>;
+  return Insides::lock_shared(*this, Limited{{*source}, Insides::withdraw_reader});
 }
 
-void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
+void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
   sched::Entry entry;
   constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
   RWCounts& counts = as_counts(counts_);
@@ -355,7 +375,7 @@ void RWMutex::unlock_shared_slowly(std::uint64_t before) noexcept {
   }
 }
 
-void RWMutex::unlock_slowly() noexcept {
+void RWMutex::unlock_slow() noexcept {
   sched::Entry entry;
   RWCounts& counts = as_counts(counts_);
   WaitList& list = as_list(writers_);
@@ -371,18 +391,18 @@ void RWMutex::unlock_slowly() noexcept {
     if (writer != nullptr && !WokenMark(woken_).is_set(presence)) {
       writers = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
     }
-    switch (RWWord::leave(word_, counts, writers)) {
-      case RWWord::Leaving::not_yet:
+    switch (RWWord::release(word_, counts, writers)) {
+      case RWWord::Releasing::not_yet:
         as_lock(lock_).unlock();
         continue;
-      case RWWord::Leaving::to_readers:
+      case RWWord::Releasing::to_readers:
         writer = nullptr;
         break;
-      case RWWord::Leaving::to_readers_and_compete:
+      case RWWord::Releasing::to_readers_and_compete:
         list.unlink(*writer);
         WokenMark(woken_).set(*writer, presence);
         break;
-      case RWWord::Leaving::to_writer:
+      case RWWord::Releasing::to_writer:
         let_first_in(list, word_, counts, InTransit(given_), presence);
         break;
     }

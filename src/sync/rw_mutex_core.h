@@ -1,46 +1,52 @@
 // rw_mutex_core.h: readers and a writer agree in one word, and count each other.
 //
 // Protocol  [rw-mutex]
-//   The word counts readers, and has the bits WRITER (a writer holds it or waits for readers to leave) and CALL (whoever
-//   takes WRITER away has to look at the list of writers). What else there is, RWCounts and two lists, is guarded by
-//   a lock.
+//   The word counts readers and has two bits. WRITER: a writer holds the mutex, or waits until the
+//   readers have gone. CALL: the writer that takes WRITER away has to look at the list of writers.
+//   The rest, RWCounts and two lists, is guarded by a lock.
 //
-//   reader in    add 1. No WRITER: it is in. Else it is counted but not *admitted*: under the lock it goes in on a
-//                spare admission, or gets on the list.
-//   reader out   subtract 1. With WRITER: under the lock, departing - 1; the last one lets the first writer on the
-//                list in.
-//   writer in    0 -> WRITER. Else, under the lock: WRITER is set -> set CALL, get on the list. Else set it: the
-//                readers counted at this moment are in, and the writer waits, as the first on the list, until they
-//                have departed.
-//   writer out   WRITER -> 0. Else, under the lock: all readers counted at this moment are admitted; those on the list
-//                are woken, for those that are still on their way to it as many admissions are left. The first
-//                writer on the list is woken too and competes, as in [mutex]; there is at most one woken, and while
-//                there is one nobody asks for CALL. But if it starves WRITER stays, and it is let in when the admitted
-//                have departed.
+//   reader in    Adds 1. Without WRITER it is in. Else it is counted but not *admitted*: under the
+//                lock it uses a spare admission, or gets on the list.
+//   reader out   Subtracts 1. With WRITER: under the lock, departing - 1; the last one lets the
+//                first writer on the list in.
+//   writer in    Changes 0 to WRITER. Else, under the lock: if WRITER is set, it sets CALL and gets
+//                on the list. If not, it sets WRITER: the readers counted at this moment are in,
+//                and the writer waits, as the first on the list, until they have departed.
+//   writer out   Changes WRITER to 0. Else, under the lock, it admits all readers counted at this
+//                moment: it wakes those on the list, and leaves an admission for each that is still
+//                on its way there. It wakes the first writer on the list too, which competes, as in
+//                [mutex]. At most one writer is woken, and while one is, nobody asks for CALL. But
+//                if the first writer starves, WRITER stays, and that writer is let in when the
+//                admitted readers have departed.
 //
-// One of two  A reader adds and reads WRITER in one step, a writer sets it and reads the count in one step. So each
-//             reader either was counted as being in by the writer, or saw the writer.
-// No loss     Every reader that was not in when it came is counted by exactly one writer's way out, and gets a wake-up
-//             or leaves an admission behind for one on its way. Admissions are as good for any reader as for the one
-//             they were left for: the count is the same. Writers: whenever the lock is free and anybody is on
-//             their list, one is woken, or CALL is set, or readers depart for the first of them.
-// Dropped     When run() ends, goroutines on the lists, a woken writer, and those who were let in and have not run yet are
-//             dropped, and tell nobody. What those were given is taken back by the next who finds the mutex taken
-//             (in_transit.h); plain threads that wait are told to do that, and to see to the writers' list.
-// Cancelled   A reader or a writer whose context is over takes itself off its list, under the lock.
-//             A reader is not counted any more. A writer leaves its place to the next; a woken one
-//             sees to the line as it would have. If readers were departing for it and no other
-//             writer is there, WRITER is *abandoned*: nobody could tell those who are in from those
-//             who are on their way, so it stays until all have left, but nobody waits for it:
-//             readers on the list are let in, and so are those who come, and all are counted as
-//             departing too. The last to leave takes WRITER away, or the next writer gets on the
-//             list and is let in then.
-// Fair        New readers wait while WRITER is set; readers that waited go before the next writer; a writer that has waited
-//             for a millisecond is let in next.
-// Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while somebody whom it admits
-//             has yet to be woken or to take the lock. Who finds nobody to let in leaves by WRITER -> 0 after the lock.
-// Orders      [rw-mutex] ways out release, ways in acquire; all changes are read-modify-writes, so a writer that sees
-//             the count also sees what the readers that left it did. Under the lock, the lock orders.
+// One of two  A reader adds and reads WRITER in one step. A writer sets WRITER and reads the count
+//             in one step. So for each reader: the writer has counted it as being in, or it has
+//             seen the writer.
+// No loss     A reader that was not in when it came is counted by exactly one writer's way out. It
+//             gets a wake-up, or that writer leaves an admission for a reader on its way. Any
+//             reader may use an admission: the count is the same. Writers: whenever the lock is
+//             free and a writer is on the list, one is woken, or CALL is set, or readers depart for
+//             the first.
+// Dropped     The end of run() drops goroutines on the lists, a woken writer, and goroutines that
+//             were let in and have not run yet; they tell nobody. The next caller that finds the
+//             mutex taken takes back what they were given (in_transit.h). Plain threads that wait
+//             are told to do that, and to see to the writers' list.
+// Given up    A reader or a writer whose context is over, or whose time is up, takes itself off its
+//             list, under the lock. A reader is no longer counted. A writer leaves its place to the
+//             next; a woken writer sees to the list as it would have done. If readers were
+//             departing for it and no other writer is there, WRITER is *abandoned*. Nobody could
+//             tell the readers that are in from those on their way, so WRITER stays until all have
+//             gone. But nobody waits for it: readers on the list are let in, and so are newcomers,
+//             and all are counted as departing. The last to depart takes WRITER away, unless
+//             another writer has got on the list by then; that one is let in.
+// Fair        New readers wait while WRITER is set. Readers that waited go before the next writer.
+//             A writer that has waited for a millisecond is let in next.
+// Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while a
+//             waiter that it admits has yet to be woken or to take the lock. A way out that finds
+//             nobody to let in changes WRITER to 0 after the lock.
+// Orders      [rw-mutex] ways out release, ways in acquire. All changes are read-modify-writes, so
+//             a writer that sees the count also sees what the departed readers did. Under the lock,
+//             the lock orders.
 // Proof       tests/model/rw_mutex_model.cc
 #pragma once
 
@@ -77,27 +83,28 @@ class RWWord {
     return word.compare_exchange_strong(expected, 0, base::release, base::relaxed);
   }
   // False: counted, not admitted.
-  [[nodiscard]] static bool enter_shared(Word& word) {
+  [[nodiscard]] static bool add_reader(Word& word) {
     return word.fetch_add(1, base::acquire) < kWriter;
   }
   // False: a writer may wait for it.
-  [[nodiscard]] static bool leave_shared(Word& word) {
+  [[nodiscard]] static bool remove_reader(Word& word) {
     return word.fetch_sub(1, base::release) < kWriter;
   }
 
   // ---- under the lock
 
   enum class Announced { holds, waits_for_readers, waits_for_writer };
-  enum class Line {
-    served,  // nobody else is on the list of writers, or one of them is woken and will look at it
-    waiting
+  enum class WriterList {
+    served,   // it is empty, or one of its writers is woken and will look at it
+    unserved  // a writer waits that nobody is about to look at
   };
   // `others`: the list without the caller. `all`: with it.
-  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, Line others, Line all) {
+  [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, WriterList others,
+                                          WriterList all) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       bool taken = (now & kWriter) != 0;
-      bool call = (taken ? all : others) == Line::waiting;
+      bool call = (taken ? all : others) == WriterList::unserved;
       std::uint64_t to = now | kWriter | (call ? kCall : 0);
       if (!word.compare_exchange_weak(now, to, base::acquire, base::relaxed)) continue;
       if (taken) return Announced::waits_for_writer;
@@ -118,16 +125,17 @@ class RWWord {
 
   // `writers`: their list. WRITER is set, and no writer holds it or waits for the readers to
   // depart.
-  static bool is_abandoned(const RWCounts& counts, Line writers) {
-    return counts.departing != 0 && writers == Line::served;
+  static bool is_abandoned(const RWCounts& counts, WriterList writers) {
+    return counts.departing != 0 && writers == WriterList::served;
   }
   // By a reader that is counted but not admitted, and found no admission: it is in.
   static void enter_abandoned(RWCounts& counts) {
     --counts.listed;
     ++counts.departing;
   }
-  // By one that is not counted, and does not wait. WRITER stays until it has left: somebody departs.
-  static void enter_abandoned_at_once(Word& word, RWCounts& counts) {
+  // By one that is not counted, and does not wait. WRITER stays until it has left: somebody
+  // departs.
+  static void enter_abandoned_uncounted(Word& word, RWCounts& counts) {
     word.fetch_add(1, base::acquire);  // [rw-mutex] with the way out of the last writer
     ++counts.departing;
   }
@@ -137,7 +145,8 @@ class RWWord {
     counts.listed = 0;
   }
 
-  // By a reader that left while a writer was there. True: it was the last, the first writer on the list is in.
+  // By a reader that left while a writer was there. True: it was the last, the first writer on the
+  // list is in.
   [[nodiscard]] static bool depart(RWCounts& counts) { return --counts.departing == 0; }
 
   // Readers on the list have been dropped when their run() ended, or took themselves off it: they
@@ -147,9 +156,9 @@ class RWWord {
     word.fetch_sub(dropped, base::relaxed);  // relaxed: they did nothing
   }
 
-  // Readers that were admitted have been dropped before they came. True: the first writer on the list waited for the
-  // last of them, it is in.
-  [[nodiscard]] static bool leave_dropped(Word& word, RWCounts& counts, std::uint32_t dropped) {
+  // Readers that were admitted have been dropped before they came. True: the first writer on the
+  // list waited for the last of them, it is in.
+  [[nodiscard]] static bool remove_dropped(Word& word, RWCounts& counts, std::uint32_t dropped) {
     bool awaited = word.fetch_sub(dropped, base::relaxed) >= kWriter;  // relaxed: they did nothing
     if (!awaited) return false;
     counts.departing -= dropped;
@@ -157,36 +166,36 @@ class RWWord {
   }
 
   // By a writer on its way out.
-  enum class Leaving {
+  enum class Releasing {
     not_yet,                 // nobody waits: unlock the lock, then try_unlock
     to_readers,              // wake all readers on the list
     to_readers_and_compete,  // the same, and the first writer: it is woken
     to_writer                // the first writer on the list is in
   };
   enum class Writers { none, waiting, starving };
-  [[nodiscard]] static Leaving leave(Word& word, RWCounts& counts, Writers writers) {
+  [[nodiscard]] static Releasing release(Word& word, RWCounts& counts, Writers writers) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
       std::uint64_t readers = readers_of(now);
       std::uint64_t to = readers;
       if (writers == Writers::starving) to = now;
       if (writers == Writers::none && readers == 0) to = kWriter;
-      // release, with the acquire of whoever comes next
+      // release, with the acquire of the next owner
       if (!word.compare_exchange_weak(now, to, base::acq_rel, base::relaxed)) continue;
       counts.admissions += static_cast<std::uint32_t>(readers) - counts.listed;
       counts.listed = 0;
-      if (writers == Writers::waiting) return Leaving::to_readers_and_compete;
-      if (readers == 0) return writers == Writers::none ? Leaving::not_yet : Leaving::to_writer;
+      if (writers == Writers::waiting) return Releasing::to_readers_and_compete;
+      if (readers == 0) return writers == Writers::none ? Releasing::not_yet : Releasing::to_writer;
       if (writers == Writers::starving) counts.departing = static_cast<std::uint32_t>(readers);
-      return Leaving::to_readers;
+      return Releasing::to_readers;
     }
   }
 
   // A writer was let in from the list: is anybody left on it?
-  static void set_call(Word& word, Line others) {
+  static void set_call(Word& word, WriterList others) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
-      std::uint64_t to = others == Line::waiting ? now | kCall : now & ~kCall;
+      std::uint64_t to = others == WriterList::unserved ? now | kCall : now & ~kCall;
       // relaxed: the lock orders the list
       if (word.compare_exchange_weak(now, to, base::relaxed, base::relaxed)) return;
     }

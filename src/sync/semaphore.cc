@@ -63,7 +63,7 @@ bool unlock_list(Waiter&, void* sleeper) {
 
 // Time is up, or the context is over. False: too late, it has been served. Those behind it may want
 // less.
-bool leave_line(Waiter&, void* sleeper) {
+bool withdraw(Waiter&, void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
   self.lock.lock();
@@ -78,8 +78,8 @@ bool leave_line(Waiter&, void* sleeper) {
   return listed;
 }
 
-// A plain thread in line is told that a run() has ended: others ahead of it may be gone, or have been given units and not
-// come for them.
+// A plain thread in line is told that a run() has ended: others ahead of it may be gone, or have
+// been given units and not come for them.
 void look_again(void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
@@ -103,7 +103,7 @@ void check_units(std::int64_t units) {
 
 Semaphore::Semaphore(std::int64_t units) : word_(SemaphoreWord::pack(units)) { check_units(units); }
 
-bool Semaphore::try_acquire_slowly(std::int64_t units) {
+bool Semaphore::try_acquire_slow(std::int64_t units) {
   check_units(units);
   if (units == 0) return true;
   for (;;) {
@@ -116,7 +116,7 @@ bool Semaphore::try_acquire_slowly(std::int64_t units) {
       case SemaphoreWord::Taken::others_wait:
         break;
     }
-    // Unless all of them have been dropped, or those who were given units.
+    // Unless all waiters have been dropped, or goroutines that were given units.
     Presence presence;
     as_lock(lock_).lock();
     Served served = serve(word_, as_list(waiters_), InTransit(given_), presence);
@@ -128,16 +128,16 @@ bool Semaphore::try_acquire_slowly(std::int64_t units) {
   }
 }
 
-bool Semaphore::acquire_slowly(std::int64_t units, detail::DeadlineNs deadline) {
+bool Semaphore::acquire_slow(std::int64_t units, detail::DeadlineNs deadline) {
   check_units(units);
   if (units == 0) return true;
-  if (deadline <= base::now_ns()) return try_acquire_slowly(units);
+  if (deadline <= base::now_ns()) return try_acquire_slow(units);
   return wait_in_line(units, sync::UntilTime{deadline});
 }
 
 bool Semaphore::acquire_with(std::int64_t units, sched::CancelSource* source) {
   if (try_take(units)) return true;
-  if (source == nullptr) return acquire_slowly(units, detail::kNoDeadline);
+  if (source == nullptr) return acquire_slow(units, detail::kNoDeadline);
   check_units(units);
   return units == 0 || wait_in_line(units, sync::UnlessOver{*source});
 }
@@ -164,8 +164,8 @@ bool Semaphore::wait_in_line(std::int64_t units, Until until) {
     as_lock(lock_).unlock();
     served.wake_all();
   }
-  bool served = until.wait(self.waiter, sched::WaitReason::semaphore, unlock_list, leave_line,
-                           &self, look_again);
+  bool served = until.wait(self.waiter, sched::WaitReason::semaphore, unlock_list, withdraw, &self,
+                           look_again);
   if (served) self.given.arrive(self, static_cast<std::uint64_t>(units));
   return served;
 }

@@ -1,26 +1,28 @@
-// semaphore_core.h: a number of units, and those who wait for some of them.
+// semaphore_core.h: a number of units, and the waiters for some of them.
 //
 // Protocol  [semaphore]
-//   The word holds the units that are free and one bit, WAITERS, set while somebody is, or is about to be, on the list.
-//   acquire:  one compare-exchange, if there are enough and WAITERS is not set. Else, under the list's lock: the same
-//             once more; if that fails because of either, set WAITERS in the same exchange that finds it so; get on the
-//             list; sleep.
-//   release:  one compare-exchange, if WAITERS is not set. Else, under the list's lock: put the units there; while
-//             there are enough for the first on the list take them for it, and take it off; wake those. If nobody is
-//             left clear WAITERS.
+//   The word holds the free units and one bit, WAITERS, which is set while a waiter is on the list
+//   or about to get there. acquire:  one compare-exchange, if there are enough units and WAITERS is
+//   not set. Else, under the
+//             list's lock: the same once more. If that fails, the exchange that finds it so sets
+//             WAITERS; the waiter gets on the list and sleeps.
+//   release:  one compare-exchange, if WAITERS is not set. Else, under the list's lock: puts the
+//             units there; while there are enough for the first waiter, takes them for it and takes
+//             it off the list; then wakes these waiters. Clears WAITERS if nobody is left.
 //
-// No loss   With WAITERS only holders of the lock change the word. A waiter gets on the list in the same hold of the lock
-//           in which it set the bit, so whoever releases after that serves the list, and whoever released before it has
-//           been seen.
-// Fair      Nobody takes units past those who wait: not by exchange (WAITERS), not under the lock (the list is not
-//           empty). Units may lie idle while the first waits for more.
-// Dropped   When run() ends, goroutines on the list, and those that were served and have not run yet, are dropped and tell
-//           nobody. Their units are put back by whoever takes the lock next (in_transit.h); plain threads on the list
-//           are told to do that.
-// Lifetime  The last touch of a release is an exchange without WAITERS, or the release of the lock while somebody whom it
-//           serves, or who is first and waits for more, has not returned. A list that is found empty (time was up,
-//           dropped) leads back to the exchange.
-// Orders    [semaphore] putting units there releases, taking them acquires; who is served is ordered by the wake-up.
+// No loss   With WAITERS set only holders of the lock change the word. A waiter gets on the list in
+//           the same hold of the lock in which it set the bit. So a later release serves the list,
+//           and the waiter has seen an earlier one.
+// Fair      Nobody takes units past the waiters: not by exchange (WAITERS), not under the lock (the
+//           list is not empty). Units may lie idle while the first waiter waits for more.
+// Dropped   The end of run() drops goroutines on the list, and goroutines that were served and have
+//           not run yet; they tell nobody. The next holder of the lock puts their units back
+//           (in_transit.h). Plain threads on the list are told to do that.
+// Lifetime  The last touch of a release is an exchange without WAITERS, or the release of the lock
+//           while a waiter that it serves, or a first waiter that waits for more, has not returned.
+//           If it finds the list empty (time was up, dropped), it goes back to the exchange.
+// Orders    [semaphore] putting units there releases, taking them acquires. The wake-up orders what
+//           a served waiter sees.
 // Proof     tests/model/semaphore_model.cc
 #pragma once
 
@@ -76,7 +78,8 @@ class SemaphoreWord {
 
   // ---- under the lock
 
-  // Units that were taken for one that has been dropped since. Others may change the word, as WAITERS may not be set.
+  // Units that were taken for one that has been dropped since. Others may change the word, as
+  // WAITERS may not be set.
   static void put_back_locked(Word& word, std::int64_t units) {
     if (units != 0) word.fetch_add(pack(units), base::release);
   }
@@ -109,7 +112,7 @@ class SemaphoreWord {
   // Nobody is on the list any more.
   static void clear_waiters(Word& word) {
     std::uint64_t now = word.load(base::relaxed);
-    // release: takers from now on are ordered after those who put their units there under the lock
+    // release: later takers are ordered after the releases that put units there under the lock
     if ((now & kWaiters) != 0) word.store(now - kWaiters, base::release);
   }
 

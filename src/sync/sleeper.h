@@ -1,4 +1,4 @@
-// sleeper.h: the record of one that waits for a lock, on its stack.
+// sleeper.h: the record of a waiter for a lock, on the waiter's stack.
 #pragma once
 
 #include "base/lock.h"
@@ -17,7 +17,8 @@ inline bool unlock_when_asleep(sched::Waiter&, void* lock) {
   return true;
 }
 
-// A chain, linked by next, of sleepers that were taken off their list: collected under the list's lock, woken after.
+// A chain, linked by next, of sleepers that were taken off their list: collected under the list's
+// lock, woken after.
 template <class Record = Sleeper>
 class Woken {
  public:
@@ -29,7 +30,7 @@ class Woken {
 
   bool any() const { return first_ != nullptr; }
 
-  // Those who were woken may be gone, with their records and with what they waited for.
+  // A woken sleeper may be gone at once, with its record and with what it waited for.
   void wake_all() {
     for_each([](Record& record) { record.waiter.wake(); });
   }

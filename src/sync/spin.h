@@ -1,4 +1,4 @@
-// spin.h: is it worth to wait for a lock without giving up the CPU?
+// spin.h: decides whether to wait for a lock without giving up the CPU.
 #pragma once
 
 #include <thread>
@@ -17,7 +17,8 @@ inline bool is_worth_spinning() {
   return several_cpus;
 }
 
-// About a microsecond: long enough for the holder to do something useful before we take its cache line away again.
+// About a microsecond: long enough for the holder to do something useful before we take its cache
+// line away again.
 inline void spin_a_while() {
   constexpr int kPauses = 30;
   for (int i = 0; i < kPauses; ++i) base::cpu_relax();

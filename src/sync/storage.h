@@ -1,7 +1,7 @@
 // storage.h: the insides of public types, as what they are.
 //
-// Public headers show atomics and bare words, so that they include nothing of ours; here these become a Lock and a
-// WaitList. All bits zero is the initial state of both.
+// Public headers show atomics and bare words, so that they include nothing of ours; here these
+// become a Lock and a WaitList. All bits zero is the initial state of both.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// until.h: how long one waits for a lock: until a time, or until a context is over.
+// until.h: how long a waiter waits for a lock: until a time, or until a context is over.
 #pragma once
 
 #include <cstdint>

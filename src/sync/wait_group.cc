@@ -3,6 +3,7 @@
 #include <magpie/wait_group.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "sched/cancel_source.h"
 #include "sched/current.h"
 #include "sched/run/runtime.h"
@@ -42,7 +43,8 @@ void WaitGroup::add(std::int64_t n) {
   }
 }
 
-// The count is about to become zero and somebody waits. False: they have all been dropped, nothing happened.
+// The count is about to become zero and somebody waits. False: they have all been dropped, nothing
+// happened.
 bool WaitGroup::add_and_wake(std::int64_t n) {
   WaitGroupWord::Added added;
   {
@@ -69,7 +71,7 @@ bool WaitGroup::add_and_wake(std::int64_t n) {
   return true;
 }
 
-// The run() first: one who sees the count sees which run() it is of.
+// The run() first: a reader that sees the count also sees which run() it belongs to.
 WaitGroup::Starting::Starting(WaitGroup& group)
     : keeps_run_(sched::current_m() == nullptr && sched::begin_visit()) {
   if (keeps_run_ || sched::current_m() != nullptr) {  // else go() will refuse
@@ -139,8 +141,8 @@ struct WaitGroup::Insides {
     if (self.gave_up) self.waiter.wake();
   }
 
-  // The context is over. False: too late, the count has become zero.
-  static bool leave_line(sched::Waiter&, void* sleeper) {
+  // Time is up, or the context is over. False: too late, the count has become zero.
+  static bool withdraw(sched::Waiter&, void* sleeper) {
     auto& self = *static_cast<GroupSleeper*>(sleeper);
     WaitList& list = as_list(self.group.waiters_);
     Presence presence;
@@ -154,8 +156,7 @@ struct WaitGroup::Insides {
     return listed;
   }
 
-  // A null source: without a context.
-  static Waited wait(WaitGroup& group, IfDropped if_dropped, sched::CancelSource* source) {
+  static Waited wait(WaitGroup& group, IfDropped if_dropped, const detail::WaitLimit& limit) {
     sched::Entry entry;
     GroupSleeper self(group, if_dropped);
     sched::ToldOfRunEnd told(self.waiter);
@@ -170,39 +171,42 @@ struct WaitGroup::Insides {
       return Waited::zero;
     }
     as_list(group.waiters_).push(self, Presence());
-    if (source == nullptr) {
-      self.waiter.wait(sched::WaitReason::wait_group, unlock_when_asleep, &self, look_again);
-    } else if (!source->wait(self.waiter, sched::kNever, sched::WaitReason::wait_group,
-                             unlock_when_asleep, leave_line, &self, look_again)) {
-      return Waited::context_over;
-    }
+    constexpr auto kReason = sched::WaitReason::wait_group;
+    bool woken = limit.source == nullptr
+                     ? self.waiter.wait_until(limit.deadline, kReason, unlock_when_asleep, withdraw,
+                                              &self, look_again)
+                     : limit.source->wait(self.waiter, limit.deadline, kReason, unlock_when_asleep,
+                                          withdraw, &self, look_again);
+    if (!woken) return Waited::limit_reached;
     return self.gave_up ? Waited::dropped : Waited::zero;
   }
 };
 
-void WaitGroup::wait() { (void)wait_with(nullptr); }
+void WaitGroup::wait() { (void)wait_within({}); }
 
-bool WaitGroup::wait_with(sched::CancelSource* source) {
+bool WaitGroup::wait_within(const detail::WaitLimit& limit) {
   if (!WaitGroupWord::is_zero(state_)) {
+    if (limit.deadline <= base::now_ns()) return false;
     bool counts_some = counts_dropped();
     if (counts_some) Insides::say_so();
     IfDropped if_dropped = counts_some ? IfDropped::waits_on : IfDropped::says_so;
-    if (Insides::wait(*this, if_dropped, source) != Waited::zero) return false;
+    if (Insides::wait(*this, if_dropped, limit) != Waited::zero) return false;
   }
   forget_run();
   return true;
 }
 
-// All that were started are done: what is counted from now on may have no run(). If one is started at
-// this moment its drop may go unsaid.
+// All that were started are done: what is counted from now on may have no run(). If a goroutine is
+// started at this moment, its drop may go unsaid.
 void WaitGroup::forget_run() {
   if (run_.load(base::relaxed) != 0) run_.store(0, base::relaxed);
 }
 
-WaitGroup::Waited WaitGroup::wait_unless_dropped(sched::CancelSource* source) {
+WaitGroup::Waited WaitGroup::wait_unless_dropped(const detail::WaitLimit& limit) {
   if (WaitGroupWord::is_zero(state_)) return Waited::zero;
   if (counts_dropped()) return Waited::dropped;
-  return Insides::wait(*this, IfDropped::gives_up, source);
+  if (limit.deadline <= base::now_ns()) return Waited::limit_reached;
+  return Insides::wait(*this, IfDropped::gives_up, limit);
 }
 
 void WaitGroup::forget_dropped() {

@@ -1,22 +1,25 @@
-// wait_group_core.h: a count, and those who wait for it to become zero.
+// wait_group_core.h: a count, and the waiters for zero.
 //
 // Protocol  [wait-group]
-//   The word holds the count and one bit, WAITERS, set while somebody is, or is about to be, on the list.
-//   add:   one compare-exchange. Only if it would reach zero while WAITERS is set, it takes the list's lock first,
-//          makes count and bit zero in one compare-exchange, and takes everybody off the list; then it wakes them.
-//   wait:  the count is zero -> go on. Else, under the list's lock: set WAITERS, provided that the count is still
-//          not zero; get on the list; sleep. The lock is released in the commit step.
+//   The word holds the count and one bit, WAITERS, which is set while a waiter is on the list or
+//   about to get there.
+//   add:   one compare-exchange. If it would reach zero while WAITERS is set, it takes the list's
+//          lock first, makes count and bit zero in one compare-exchange, takes all waiters off the
+//          list, and then wakes them.
+//   wait:  goes on if the count is zero. Else, under the list's lock: sets WAITERS if the count is
+//          still not zero, gets on the list and sleeps. The commit step releases the lock.
 //
-// No loss   The bit is set and the count tested in one compare-exchange. So either the waiter sees zero, or
-//           whoever brings the count to zero sees the bit, and then has the lock, behind which the waiter
-//           has got on the list.
-// Reuse     Who is on the list waits for this zero and no later one: nobody gets on it between the zero and the
-//           clearing of the list, as both happen under the lock.
-// Lifetime  After all waits returned the group may be destroyed. Whoever reached zero without WAITERS does not
-//           touch it again; whoever reached zero with it wakes the waiters after its last touch. If all of them
-//           have been dropped it clears the bit and reaches zero like one who saw no waiters.
-// Misuse    A count that would leave its range is never stored, so nobody sees it.
-// Orders    [wait-group] changes release what was done before them, a zero that is seen acquires it.
+// No loss   One compare-exchange sets the bit and tests the count. So the waiter sees zero, or the
+//           add that reaches zero sees the bit; then it takes the lock, behind which the waiter has
+//           got on the list.
+// Reuse     A waiter on the list waits for this zero and no later one: zero and the clearing of the
+//           list happen in one hold of the lock, so nobody gets on the list in between.
+// Lifetime  After all waits have returned the group may be destroyed. An add that reaches zero
+//           without WAITERS does not touch the group again. One that reaches zero with WAITERS
+//           wakes the waiters after its last touch. If all of them have been dropped, it clears the
+//           bit and reaches zero as if it had seen no waiters.
+// Misuse    A count out of range is never stored, so nobody sees it.
+// Orders    [wait-group] changes release what was done before them; reading zero acquires it.
 // Proof     tests/model/wait_group_model.cc
 #pragma once
 

@@ -1,9 +1,9 @@
-// woken_mark.h: one of those who waited has been woken, or handed the lock, and has yet to come for it.
+// woken_mark.h: a waiter has been woken, or handed the lock, and has yet to come for it.
 //
-// A goroutine that was woken may be dropped before it runs, when run() ends. So the mark is the generation of the one
-// that was woken, and means nothing in another. One that was handed the lock is marked in another way: it owns the lock
-// unless it has been dropped, which is known for sure when its run() is over (see in_transit.h, of which this is the
-// short form for a single owner).
+// A woken goroutine may be dropped before it runs, when run() ends. So the mark is the generation
+// of the woken goroutine, and means nothing in another generation. A goroutine that was handed the
+// lock has another mark: it owns the lock unless it has been dropped, which is certain once its
+// run() is over. (This is the short form of in_transit.h for a single owner.)
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,8 @@ class WokenMark {
   }
   void clear() { put(kNobody); }
 
-  // The lock was handed to it. Nobody is woken then, and nobody but that one changes the mark before it has come.
+  // The lock was handed to it. Nobody is woken then, and nobody but that one changes the mark
+  // before it has come.
   void set_handed(const sched::WaitRecord& owner, const sched::Presence& presence) {
     put(owner.is_thread ? kNobody : presence.generation() | kHanded);
   }

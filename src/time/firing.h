@@ -1,8 +1,9 @@
-// firing.h: those who hold a timer and the one that fires it agree on what happens to it.
+// firing.h: the handles of a timer and its firer agree on what happens to it.
 //
 // Protocol  [timer-firing]
-//   A record that was taken out of its set ([timer]) belongs to the one that fires it, until that one makes it idle or puts
-//   it into a set again. What follows is guarded by the timer's lock, which both sides take.
+//   A record that was taken out of its set ([timer]) belongs to its firer, until the firer makes it
+//   idle or puts it into a set again. The following is guarded by the timer's lock, which both
+//   sides take.
 //
 //                        fire: no word was left, it delivers
 //     UNDECIDED ------------------------------------------------> DECIDED -- unlock, idle
@@ -12,17 +13,21 @@
 //         +--- stop, reset: leave word ---^ |  stop, reset: change the word
 //                                         +-+
 //
-//   stop, reset   not firing: the set's lock decided. UNDECIDED or WORD LEFT: leave word; they were in time. DECIDED: too
-//                 late, but for a value that nobody has received. reset waits until the record is idle: some instructions.
-//   end of run()  took it out of its set: DECIDED, whatever the word says.
-//   last handle   idle: frees it, behind the lock if it was ever put into a set again. In a set, UNDECIDED or WORD LEFT: *orphaned*, whoever fires it last frees it.
-//                 DECIDED: waits until it is idle, and frees it.
+//   stop, reset   Not firing: the set's lock decided. UNDECIDED or WORD LEFT: they leave word, in
+//                 time. DECIDED: too late, except for a value that nobody has received. reset waits
+//                 until the record is idle: some instructions.
+//   end of run()  Took the timer out of its set: DECIDED, whatever the word says.
+//   last handle   Idle: frees the timer, behind the lock if it was ever put into a set again. In a
+//                 set, UNDECIDED or WORD LEFT: *orphans* it, and the last firer frees it. DECIDED:
+//                 waits until it is idle, and frees it.
 //
-// Once      One side frees it: `orphaned` is set and read, and `decided` set and read, under the lock. So either the last
-//           handle finds it decided, and the one that fires has found it not orphaned, or the other way round.
-// Lifetime  If it is not orphaned the one that fires touches nothing after it made the record idle. Until then the last
-//           handle waits. But one that puts it into a set again still has to release the lock, while a stop() that
-//           needs no lock may take it out of the set: so the last handle takes the lock before it frees it.
+// Once      One side frees it: `orphaned` and `decided` are set and read under the lock. So the
+//           last handle finds it decided and the firer has found it not orphaned, or the other way
+//           round.
+// Lifetime  If the timer is not orphaned, the firer touches nothing after making the record idle,
+//           and the last handle waits until then. But a firer that puts it into a set again still
+//           has to release the lock, while a stop() without the lock may take it out of the set. So
+//           the last handle takes the lock before it frees the timer.
 // Orders    The lock's; idle is [timer]'s.
 // Proof     tests/model/timer_firing_model.cc
 #pragma once
@@ -41,7 +46,7 @@ class TimerFiring {
  public:
   static constexpr std::int64_t kNever = timer::kNever;
 
-  // ---- by those who hold it, when it was found firing
+  // ---- by handles, when the timer was found firing
 
   // False: too late.
   bool may_leave_word() const { return !decided_; }
@@ -53,21 +58,21 @@ class TimerFiring {
     return was_active;
   }
 
-  // ---- by those who hold it, before it is armed again; it is idle
+  // ---- by handles, before the idle timer is armed again
   void begin() { decided_ = false; }
 
-  // ---- by the last of them
+  // ---- by the last handle
 
-  // Without the lock, of an idle timer: whoever fired it may still have to release the lock.
+  // Without the lock, for an idle timer: its firer may still have to release the lock.
   bool was_rearmed() const { return rearmed_; }
-  // True: whoever fires it frees it.
+  // True: the firer frees it.
   [[nodiscard]] bool leave_to_firing(timer::TimerWord::View where) {
     bool will_be_met = where.set != nullptr || (where.firing && !decided_);
     if (will_be_met) orphaned_ = true;
     return will_be_met;
   }
 
-  // ---- by the one that fires it
+  // ---- by the firer
 
   // When to fire instead; nullopt: no word was left.
   [[nodiscard]] std::optional<std::int64_t> take_word() {
@@ -75,9 +80,10 @@ class TimerFiring {
     cancelled_ = false;
     return std::exchange(instead_ns_, kNever);
   }
-  // Before it is put into a set again. Seen by whoever takes it out of there.
+  // Before the firer puts it into a set again. Seen by the step that takes it out of there.
   void rearm() { rearmed_ = true; }
-  // True: nobody holds it, the caller frees it. Else the caller unlocks and makes it idle, which is its last touch.
+  // True: nobody holds it, the caller frees it. Else the caller unlocks and makes it idle, which is
+  // its last touch.
   [[nodiscard]] bool decide() {
     decided_ = true;
     return orphaned_;

@@ -23,7 +23,7 @@ constexpr std::int64_t kRetryNs = 1'000'000;  // when there was no memory for a 
 
 TimePoint as_time_point(std::int64_t ns) { return TimePoint(std::chrono::nanoseconds(ns)); }
 
-// The next tick in the future; those that were missed are left out.
+// The next tick in the future. Missed ticks are left out.
 std::int64_t next_tick(std::int64_t when_ns, std::int64_t period_ns, std::int64_t now_ns) {
   std::int64_t missed = now_ns > when_ns ? (now_ns - when_ns) / period_ns : 0;
   std::int64_t on_schedule = when_ns + missed * period_ns;
@@ -54,7 +54,8 @@ void TimerState::fire_locked() {
     if (finish_and_unlock(firing.decide())) free_outside();
     return;
   }
-  // Under the lock although it may wake a thread: it never comes back here, and whoever stops it must find it.
+  // Under the lock although it may wake a thread: it never comes back here, and a stop() must find
+  // the timer in its set.
   firing.rearm();
   (void)sched::arm(*this, again);  // true: a runtime runs, or nobody would fire
   lock.unlock();
@@ -92,9 +93,10 @@ bool TimerState::deliver_locked(std::int64_t now_ns) {
     if (values == Chan<TimePoint>::nil()) {
       unseen_ns = now_ns;
     } else {
-      // Under the lock although it may wake a receiver: a stop() that comes now must find the value, to take it back.
-      // It never blocks, and takes no lock but the channel's. Full: the tick before was not received. Closed, by a
-      // user: nobody wants it, and nobody is here whom an exception could tell.
+      // Under the lock although it may wake a receiver: a stop() that comes now must find the
+      // value, to take it back. It never blocks, and takes no lock but the channel's. Full: the tick
+      // before was not received. Closed, by a user: nobody wants it, and no caller is here whom an
+      // exception could tell.
       TimePoint now = as_time_point(now_ns);
       Outgoing<TimePoint> value(now);
       (void)try_send(ChanAccess::core(values), value.address());
@@ -125,7 +127,7 @@ bool TimerState::stop() {
 
 // It ticks, or fires, or is over.
 bool TimerState::stop_late() {
-  sched::Entry entry;  // whoever fires it must not wait for a lock of one that lost its P
+  sched::Entry entry;  // the firer must not wait for a holder that lost its P
   std::lock_guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   bool was_active = std::exchange(is_for_ever, false) || where == TimerSet::Removal::removed;
@@ -180,8 +182,9 @@ Chan<TimePoint> TimerState::channel() {
 }
 
 void TimerState::last_handle_gone() {
-  // [timer] idle: whoever took it out of its set has let go of it, and nobody is left who could arm it again. Only
-  // a tick that was not received is still to be taken back, and one that fired it may still hold the lock.
+  // [timer] idle: no firer has the record any more, and without handles nobody can arm it again.
+  // Only a tick that nobody has received is still to be taken back, and a firer may still hold the
+  // lock.
   bool kept_a_tick = ticks && values != Chan<TimePoint>::nil();
   if (word.is_idle() && !kept_a_tick && !firing.was_rearmed()) {
     delete this;

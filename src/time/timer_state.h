@@ -1,9 +1,9 @@
-// timer_state.h: a timer that users hold: its value goes to a channel, or it starts a goroutine.
+// timer_state.h: a timer that users hold. Its value goes to a channel, or it starts a goroutine.
 //
-//   Handles share it. While it is armed or fires it lives on without any. How handles and the one that fires it agree:
-//   [timer-firing], firing.h. A value that nobody has received is taken back from the channel by stop() and reset(),
-//   also one of an earlier tick while the next one fires.
-//   A timer whose time never comes is in no set, and still counts as started (is_for_ever).
+//   Handles share it. While it is armed or fires, it lives on without any. How handles and firer
+//   agree: [timer-firing], firing.h. stop() and reset() take back from the channel a value that
+//   nobody has received, also that of an earlier tick while the next one fires. A timer whose time
+//   never comes is in no set, and still counts as started (is_for_ever).
 #pragma once
 
 #include <cstdint>

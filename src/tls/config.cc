@@ -113,7 +113,8 @@ std::shared_ptr<const Identities> TlsServerConfig::State::identities() {
   return current_;
 }
 
-// Files that are replaced one after the other do not fit for a moment: they are looked at again at the next look.
+// Files that are replaced one after the other do not fit for a moment: they are looked at again at
+// the next look.
 void TlsServerConfig::State::read_if_changed(const std::shared_ptr<const Identities>& old) {
   std::vector<FileStamp> now = stamps_of(options);
   if (now == old->stamps()) return;

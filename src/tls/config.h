@@ -26,8 +26,9 @@ struct FreeSession {
 };
 using SavedSession = std::unique_ptr<SSL_SESSION, FreeSession>;
 
-// The last session with each host. A plain mutex: it is locked by a callback of OpenSSL's, in which the goroutine must not move to
-// another thread, and nothing of the runtime is called while it is held.
+// The last session with each host. A plain mutex: it is locked by a callback of OpenSSL's, in which
+// the goroutine must not move to another thread, and nothing of the runtime is called while it is
+// held.
 class SessionCache {
  public:
   void put(const std::string& host, SavedSession session);

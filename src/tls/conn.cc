@@ -57,24 +57,24 @@ TlsConn TlsConn::server(TcpConn conn, const TlsServerConfig& config) {
   return TlsConn(std::make_unique<Session>(std::move(conn), config.state()));
 }
 
-TlsConn TlsConn::connect_until(std::string_view host_and_port, const TlsClientConfig& config,
-                               detail::DeadlineNs deadline) {
-  TlsConn conn = client(TcpConn::connect_until(host_and_port, deadline),
-                        split_host_port(host_and_port).host, config);
-  conn.set_read_deadline_ns(deadline);
-  conn.set_write_deadline_ns(deadline);
+TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
+                                  detail::DeadlineNs deadline) {
+  TimePoint time = detail::steady_time(deadline);
+  TlsConn conn =
+      client(TcpConn::connect(host_and_port, time), split_host_port(host_and_port).host, config);
+  conn.set_deadline(time);
   conn.handshake();
-  conn.set_read_deadline_ns(detail::kNoDeadline);
-  conn.set_write_deadline_ns(detail::kNoDeadline);
+  conn.set_deadline(TimePoint::max());
   return conn;
 }
-TlsConn TlsConn::connect_until(std::string_view host_and_port, const TlsClientConfig& config,
-                               detail::DeadlineNs deadline, std::error_code& error) {
-  return without_exceptions(error, [&] { return connect_until(host_and_port, config, deadline); });
+TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
+                                  detail::DeadlineNs deadline, std::error_code& error) {
+  return without_exceptions(error,
+                            [&] { return connect_until_ns(host_and_port, config, deadline); });
 }
 
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config) {
-  return connect_until(host_and_port, config, detail::kNoDeadline);
+  return connect_until_ns(host_and_port, config, detail::kNoDeadline);
 }
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config,
                          std::error_code& error) {
@@ -140,11 +140,11 @@ void TlsConn::close() noexcept {
 bool TlsConn::is_open() const noexcept {
   return session_ != nullptr && session_->conn().native_handle() >= 0;
 }
-void TlsConn::set_read_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (session_ != nullptr) session_->set_deadline(Session::Side::reader, deadline);
+void TlsConn::do_set_read_deadline(TimePoint time) noexcept {
+  if (session_ != nullptr) session_->set_deadline(Session::Side::reader, time);
 }
-void TlsConn::set_write_deadline_ns(detail::DeadlineNs deadline) noexcept {
-  if (session_ != nullptr) session_->set_deadline(Session::Side::writer, deadline);
+void TlsConn::do_set_write_deadline(TimePoint time) noexcept {
+  if (session_ != nullptr) session_->set_deadline(Session::Side::writer, time);
 }
 bool TlsConn::check_idle() noexcept {
   try {

@@ -1,5 +1,5 @@
-// identities.h: the certificates of a server, as its files were when they were last read. Never changes: a reload makes new
-// ones, and connections that have begun keep theirs.
+// identities.h: the certificates of a server, as its files were when they were last read. Never
+// changes: a reload makes new ones, and connections that have begun keep theirs.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -32,8 +32,9 @@ class Identities {
   SSL_CTX* find(std::string_view name) const;
   // Of all files, taken just before they were read.
   const std::vector<FileStamp>& stamps() const { return stamps_; }
-  // A ticket vouches for its client, and a reload may change who is vouched for. So where clients show certificates, keys are of
-  // one generation: a connection that began before a reload gets a ticket that nobody opens after it.
+  // A ticket vouches for its client, and a reload may change who is vouched for. So where clients
+  // show certificates, keys are of one generation: a connection that began before a reload gets a
+  // ticket that nobody opens after it.
   TicketKeys& ticket_keys() const { return *ticket_keys_; }
 
  private:

@@ -21,8 +21,8 @@ struct FreeBio {
 };
 using OwnedBio = std::unique_ptr<BIO, FreeBio>;
 
-// An error number; 0: all of it was read. Not inlined, as all that looks at errno: a compiler may keep its address over a
-// call into the runtime, after which the thread may be another.
+// An error number; 0: all of it was read. Not inlined, as all that looks at errno: a compiler may
+// keep its address over a call into the runtime, after which the thread may be another.
 [[gnu::noinline]] int read_whole(const std::string& path, std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return errno;

@@ -16,8 +16,8 @@ struct FreeCertificate {
 };
 using OwnedCertificate = std::unique_ptr<X509, FreeCertificate>;
 
-// All of these throw std::system_error that names the file: as the system says for one that cannot be read
-// (errc::no_such_file_or_directory, ...), else of tls_errors().
+// All of these throw std::system_error that names the file: as the system says for one that cannot
+// be read (errc::no_such_file_or_directory, ...), else of tls_errors().
 void use_identity(SSL_CTX* context, const TlsIdentity& identity);
 // To verify by.
 void trust_file(SSL_CTX* context, const std::string& path);

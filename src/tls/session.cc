@@ -18,8 +18,8 @@
 namespace magpie::net {
 namespace {
 
-// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few tickets; nobody has a
-// reason to change keys again before anything was said under them.
+// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few
+// tickets; nobody has a reason to change keys again before anything was said under them.
 constexpr int kMostWords = 32;
 // The most that reading may leave to be written, to a peer that does not read.
 constexpr std::size_t kMostUnsent = 64 * 1024;
@@ -37,9 +37,9 @@ void wait_for_bytes(TcpConn& conn, const Context* context) {
   }
 }
 
-// A negative result is an error number. Not inlined, as all that looks at errno: a compiler may keep its address over a call
-// into the runtime, after which the thread may be another.
-[[gnu::noinline]] ssize_t receive_at_once(int fd, std::span<std::byte> into) {
+// A negative result is an error number. Not inlined, as all that looks at errno: a compiler may
+// keep its address over a call into the runtime, after which the thread may be another.
+[[gnu::noinline]] ssize_t try_receive(int fd, std::span<std::byte> into) {
   ssize_t count = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);
   return count < 0 ? -errno : count;
 }
@@ -93,7 +93,8 @@ void TlsConn::Session::create(SSL_CTX* context) {
   SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
-// Only the certificate's alternative names count, as browsers have it: a common name may be anything.
+// Only the certificate's alternative names count, as browsers have it: a common name may be
+// anything.
 void TlsConn::Session::name_peer(const std::string& host) {
   bool named;
   if (is_number(host)) {
@@ -153,7 +154,8 @@ void TlsConn::Session::fail(const OpensslError& error, const char* what) {
   error.raise(text);
 }
 
-// Our own farewell may make the peer end the stream before close() has closed it: to those who wait that is close().
+// Our own farewell may make the peer end the stream before close() has closed it: for its
+// waiters that is close().
 void TlsConn::Session::refuse_if_closed(const char* what) const {
   if (closed_.load())
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
@@ -238,18 +240,18 @@ void TlsConn::Session::offer_output_in_turn() noexcept {
 
 // ---- deadlines
 
-void TlsConn::Session::set_deadline(Side side, detail::DeadlineNs deadline) noexcept {
+void TlsConn::Session::set_deadline(Side side, TimePoint deadline) noexcept {
   std::lock_guard hold(deadline_lock_);
   (side == Side::reader ? read_deadline_ : write_deadline_) = deadline;
   apply_deadlines_locked();
 }
 
-// handshake() sets agreed_ and calls this: whoever moves a deadline before that is corrected by it.
+// handshake() sets agreed_ and calls this: it corrects a deadline that was moved before that.
 void TlsConn::Session::apply_deadlines_locked() noexcept {
-  detail::DeadlineNs read = read_deadline_, write = write_deadline_;
+  TimePoint read = read_deadline_, write = write_deadline_;
   if (!agreed_.load(std::memory_order_acquire)) read = write = std::min(read, write);
-  conn_.set_read_deadline_ns(read);
-  conn_.set_write_deadline_ns(write);
+  conn_.set_read_deadline(read);
+  conn_.set_write_deadline(write);
 }
 
 // ---- what the user asks for
@@ -340,7 +342,7 @@ bool TlsConn::Session::check_idle() {
     ssize_t received;
     {
       std::lock_guard hold(number_lock_);
-      received = receive_at_once(conn_.native_handle(), some);
+      received = try_receive(conn_.native_handle(), some);
     }
     if (received == -EINTR) continue;
     if (received == -EAGAIN) {

@@ -1,13 +1,15 @@
 // session.h: one TLS connection.
 //
-// OpenSSL works on memory only: bytes from the network are put into one buffer, what it wants to send is taken out of another.
-// So none of its calls blocks, and no goroutine moves to another thread inside one. Calls on the SSL object take
-// turns by a lock that is not held while anybody waits for the network; reading and writing have turns of their own, so
-// one goroutine may read while another writes.
+// OpenSSL works on memory only: bytes from the network are put into one buffer, what it wants to
+// send is taken out of another. So none of its calls blocks, and no goroutine moves to another
+// thread inside one. Calls on the SSL object take turns by a lock that is not held while anybody
+// waits for the network; reading and writing have turns of their own, so one goroutine may read
+// while another writes.
 //
-// Reading makes TLS write (answers to new keys, alerts). A read only offers such bytes to the system: what it does not take
-// at once goes out with the next write. So a peer that does not read cannot hold up a read past its deadline. A handshake
-// has to wait for both directions; until it is done the earlier of the two deadlines counts for both.
+// Reading makes TLS write (answers to new keys, alerts). A read only offers such bytes to the
+// system: what it does not take at once goes out with the next write. So a peer that does not read
+// cannot hold up a read past its deadline. A handshake has to wait for both directions; until it is
+// done the earlier of the two deadlines counts for both.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -48,7 +50,7 @@ class TlsConn::Session {
   bool check_idle();
 
   enum class Side { reader, writer };
-  void set_deadline(Side side, detail::DeadlineNs deadline) noexcept;
+  void set_deadline(Side side, TimePoint deadline) noexcept;
 
   const TcpConn& conn() const { return conn_; }
   const SSL* ssl() const { return ssl_.get(); }
@@ -107,17 +109,17 @@ class TlsConn::Session {
   Mutex lock_;     // guards ssl_, its two buffers and:
   int words_ = 0;  // messages of TLS itself since the handshake, or the last byte for the reader
 
-  // Held over calls on the descriptor's number that do not go through conn_, and by close(): the number is not given back
-  // under them.
+  // Held over calls on the descriptor's number that do not go through conn_, and by close(): the
+  // number is not given back under them.
   Mutex number_lock_;
 
   Mutex deadline_lock_;
   // guarded by deadline_lock_: what was asked for
-  detail::DeadlineNs read_deadline_ = detail::kNoDeadline;
-  detail::DeadlineNs write_deadline_ = detail::kNoDeadline;
+  TimePoint read_deadline_ = TimePoint::max();
+  TimePoint write_deadline_ = TimePoint::max();
 
   std::atomic<bool> agreed_{false};  // atomic, published: the handshake is done
-  // atomic, published: before the farewell, so whoever reads the peer's answer to it sees it
+  // atomic, published: before the farewell, so a reader of the peer's answer to it sees it
   std::atomic<bool> closed_{false};
 };
 

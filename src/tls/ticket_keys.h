@@ -1,5 +1,6 @@
-// ticket_keys.h: the keys that seal a server's tickets. A ticket is a session that the client keeps: whoever has the key can read
-// what was said in it. So a key seals for a time, opens for as long again, and is then forgotten.
+// ticket_keys.h: the keys that seal a server's tickets. A ticket is a session that the client
+// keeps: whoever has the key can read what was said in it. So a key seals for a time, opens for as
+// long again, and is then forgotten.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -42,8 +43,8 @@ class TicketKeys {
   void drop_old_locked(std::int64_t now_ns);
 
   const std::int64_t lifetime_ns_;
-  // A plain mutex: it is locked in callbacks of OpenSSL's, in which the goroutine must not move to another thread, and nothing
-  // of the runtime is called while it is held.
+  // A plain mutex: it is locked in callbacks of OpenSSL's, in which the goroutine must not move to
+  // another thread, and nothing of the runtime is called while it is held.
   std::mutex lock_;
   // guarded by lock_
   std::optional<Key> current_, previous_;

@@ -36,6 +36,40 @@ RT_TEST(Deadline, ReadFailsWhenItHasPassed) {
   EXPECT_EQ(error_of_read(server), std::errc::timed_out);  // and stays so
 }
 
+RT_TEST(Deadline, MayBeATimeOfAnyClock) {
+  using std::chrono::system_clock;
+  auto [client, server] = tcp_pair();
+  auto deadline = system_clock::now() + 2ms;
+  server.set_read_deadline(deadline);
+  EXPECT_EQ(error_of_read(server), std::errc::timed_out);
+  EXPECT_GE(system_clock::now() + 1ms, deadline);
+  server.set_deadline(system_clock::time_point::max());
+  client.set_write_deadline(system_clock::now() + 60s);
+  client.write("x");
+  EXPECT_EQ(read_text(server, 1), "x");
+
+  net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
+  listener.set_deadline(system_clock::now() + 2ms);
+  EXPECT_EQ(error_of([&] { listener.accept(); }), std::errc::timed_out);
+  std::string address = listener.local_address().to_string();
+  EXPECT_TRUE(net::TcpConn::connect(address, system_clock::now() + 60s).is_open());
+  std::error_code error;
+  EXPECT_FALSE(net::TcpConn::connect(address, steady_clock::now() - 1s, error).is_open());
+  EXPECT_EQ(error, std::errc::timed_out);
+  net::UdpSocket socket = net::UdpSocket::bind("127.0.0.1:0");
+  socket.set_deadline(system_clock::now() + 2ms);
+  std::byte byte;
+  EXPECT_EQ(error_of([&] { socket.receive({&byte, 1}); }), std::errc::timed_out);
+  EXPECT_FALSE(net::resolve("localhost", system_clock::now() + 60s).empty());
+
+  int fd = eventfd(0, EFD_CLOEXEC);
+  EXPECT_FALSE(net::wait_readable(fd, system_clock::now() + 2ms));
+  EXPECT_FALSE(net::wait_readable(fd, system_clock::now() + 2ms, error));
+  EXPECT_FALSE(error);
+  EXPECT_TRUE(net::wait_writable(fd, system_clock::now() + 60s));
+  close(fd);
+}
+
 RT_TEST(Deadline, InThePastFailsAtOnceEvenIfThereAreBytes) {
   auto [client, server] = tcp_pair();
   client.write("x");

@@ -408,7 +408,7 @@ RT_TEST(CircuitBreaker, ReturnsReferencesAndMoveOnlyValues) {
   EXPECT_EQ(*breaker.call([] { return std::make_unique<int>(3); }), 3);
 }
 
-RT_TEST(CircuitBreaker, SenselessSettingsAreRefused) {
+RT_TEST(CircuitBreaker, SenselessOptionsAreRefused) {
   EXPECT_THROW(CircuitBreaker({.failures = 0, .open_for = 1s, .trials = 1}), std::invalid_argument);
   EXPECT_THROW(CircuitBreaker({.failures = 1, .open_for = -1s, .trials = 1}),
                std::invalid_argument);

@@ -15,7 +15,7 @@
 
 #include "http/address_table.h"
 #include "http/allowance.h"
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 namespace {
 

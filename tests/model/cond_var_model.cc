@@ -11,7 +11,7 @@
 //
 // Mutant MUTANT_RELAXED_RELEASE   contexts and results are not published
 // Mutant MUTANT_RELAXED_ACQUIRE   they are not seen
-// Mutant MUTANT_BLIND_EXCHANGE    park, claim and withdraw do not look who came first
+// Mutant MUTANT_BLIND_EXCHANGE    park, choose and withdraw do not look who came first
 // Mutant MUTANT_LISTED_LATE       a waiter gets on the list after it has released its lock
 // Mutant MUTANT_ONE_TRY           time that is up before the waiter has parked counts as notified
 // Mutant MUTANT_NOBODY_WAITS      the list is destroyed without waiting for those who withdraw
@@ -95,22 +95,23 @@ struct CondVar {
 
   // How many were notified.
   int notify(int most) {
-    int claimed[kWaiters] = {}, count = 0;
+    int chosen_waiters[kWaiters] = {}, count = 0;
     list_lock.lock();
     for (int i = 0; i < line.size() && count < most;) {
       int waiter = line.at(i);
-      if (!records[waiter].signal.claim()) {
+      if (!records[waiter].signal.choose()) {
         ++i;
         continue;
       }
       records[waiter].memory.touch();
       line.remove(waiter);
       --listed;
-      claimed[count++] = waiter;
+      chosen_waiters[count++] = waiter;
     }
     list_lock.unlock();
     for (int i = 0; i < count; ++i) {
-      if (records[claimed[i]].signal.finish()) records[claimed[i]].resume(Record::woken);
+      if (records[chosen_waiters[i]].signal.finish())
+        records[chosen_waiters[i]].resume(Record::woken);
     }
     return count;
   }

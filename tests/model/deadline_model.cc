@@ -158,7 +158,7 @@ struct Host {
     } else {
       while (remove()) rl::yield(1, RL_INFO);
     }
-    if (!chosen<"MUTANT_LEAVES_AT_ONCE">()) core.leave();
+    if (!chosen<"MUTANT_LEAVES_AT_ONCE">()) core.wait_for_lock_holder();
     memory(RL_INFO) = 0;
     RL_ASSERT(!set.has(RL_INFO));
   }

@@ -127,7 +127,7 @@ struct ClosedMeanwhile : model::Scenario<2> {
   Record record;
 
   void user() {
-    if (!closing.enter(Closing::User::goroutine)) return;
+    if (!closing.begin_use(Closing::User::goroutine)) return;
     for (;;) {
       if (Slot* its = registration.slot_in(kRun)) its->read.forget();
       if (closing.is_closed()) break;
@@ -143,7 +143,7 @@ struct ClosedMeanwhile : model::Scenario<2> {
       }
       if (its->read.begin_wait(&record)) record.wake_up.wait();
     }
-    (void)closing.leave(Closing::User::goroutine);
+    (void)closing.end_use(Closing::User::goroutine);
   }
   void closer() {
     if (closing.close() != Closing::Close::by_last_user) return;

@@ -31,7 +31,7 @@ constexpr int kMost = 3;
 // mutex.cc
 struct Mutex {
   enum class Patience { usual, starving, none };
-  enum class Turn { newcomer, woken, last };
+  enum class Attempt { first, woken, last };
 
   Atomic<std::uint32_t> word{0};
   model::Memory memory;
@@ -46,21 +46,21 @@ struct Mutex {
     for (auto& mark : handed) mark(RL_INFO) = 0;
   }
 
-  bool take_or_get_in_line(int self, Turn turn, Patience patience) {
+  bool take_or_get_in_line(int self, Attempt attempt, Patience patience) {
     list_lock.lock();
-    if (turn != Turn::newcomer) woken(RL_INFO) = 0;
+    if (attempt != Attempt::first) woken(RL_INFO) = 0;
     bool is_woken = woken(RL_INFO) != 0;
     MutexWord::Held take_as = line.size() == 0 || is_woken ? MutexWord::held : MutexWord::call;
     MutexWord::Held ask_for = is_woken ? MutexWord::held : MutexWord::call;
-    if (!is_woken && turn == Turn::woken && patience == Patience::starving)
+    if (!is_woken && attempt == Attempt::woken && patience == Patience::starving)
       ask_for = MutexWord::starving;
-    if (turn == Turn::last) ask_for = take_as;
-    if (chosen<"MUTANT_NO_CALL">() && turn == Turn::newcomer) ask_for = MutexWord::held;
+    if (attempt == Attempt::last) ask_for = take_as;
+    if (chosen<"MUTANT_NO_CALL">() && attempt == Attempt::first) ask_for = MutexWord::held;
     if (chosen<"MUTANT_FORGETS_LINE">()) take_as = MutexWord::held;
-    if (chosen<"MUTANT_LEAVES_SILENTLY">() && turn == Turn::last) ask_for = MutexWord::held;
+    if (chosen<"MUTANT_LEAVES_SILENTLY">() && attempt == Attempt::last) ask_for = MutexWord::held;
     bool taken = MutexWord::take_or_ask(word, take_as, ask_for);
-    if (!taken && turn != Turn::last)
-      turn == Turn::newcomer ? line.push_back(self) : line.push_front(self);
+    if (!taken && attempt != Attempt::last)
+      attempt == Attempt::first ? line.push_back(self) : line.push_front(self);
     list_lock.unlock();
     return taken;
   }
@@ -76,17 +76,17 @@ struct Mutex {
   // False: given up.
   bool lock(int self, Patience patience) {
     if (MutexWord::try_take(word)) return true;
-    Turn turn = Turn::newcomer;
+    Attempt attempt = Attempt::first;
     for (;;) {
-      if (take_or_get_in_line(self, turn, patience)) return true;
-      if (turn == Turn::last) return false;
+      if (take_or_get_in_line(self, attempt, patience)) return true;
+      if (attempt == Attempt::last) return false;
       if (patience == Patience::none && leave_line(self)) return false;
       wake_up[self].wait();
       if (handed[self](RL_INFO) != 0) {
         handed[self](RL_INFO) = 0;
         return true;
       }
-      turn = patience == Patience::none ? Turn::last : Turn::woken;
+      attempt = patience == Patience::none ? Attempt::last : Attempt::woken;
     }
   }
 
@@ -101,7 +101,7 @@ struct Mutex {
     while (!MutexWord::try_give_back(word)) {
       list_lock.lock();
       int next = line.first();
-      auto line_is = next < 0 ? MutexWord::Line::empty : MutexWord::Line::waiting;
+      auto line_is = next < 0 ? MutexWord::Waiters::none : MutexWord::Waiters::some;
       switch (MutexWord::give_back(word, line_is)) {
         case MutexWord::GivingBack::not_yet:
           if (chosen<"MUTANT_GIVES_BACK_EARLY">() && MutexWord::try_give_back(word)) {

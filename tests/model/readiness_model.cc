@@ -66,7 +66,7 @@ struct Socket {
 
   // True: it got a byte; false: closed.
   bool read(Record& record) {
-    if (!closing.enter(kUser)) return false;
+    if (!closing.begin_use(kUser)) return false;
     bool got = false;
     for (;;) {
       bool try_first = chosen<"MUTANT_TRY_FIRST">();
@@ -78,7 +78,7 @@ struct Socket {
       record.known(RL_INFO) = 1;
       if (readiness.begin_wait(&record)) record.wake_up.wait(false, false, RL_INFO);
     }
-    if (closing.leave(kUser)) give_number_back();
+    if (closing.end_use(kUser)) give_number_back();
     return got;
   }
 
@@ -86,7 +86,7 @@ struct Socket {
     RL_ASSERT(number(RL_INFO) == 1);
     number(RL_INFO) = 0;
     memory(RL_INFO) = memory(RL_INFO);  // the last touch is before GONE
-    closing.gone();
+    closing.note_gone();
   }
 
   void byte_comes() {
@@ -172,13 +172,13 @@ struct Dropped : model::Scenario<3> {
   Socket socket;
   void before() override {
     socket.before();
-    RL_ASSERT(socket.closing.enter(Closing::User::goroutine));
-    RL_ASSERT(socket.closing.enter(Closing::User::thread));
+    RL_ASSERT(socket.closing.begin_use(Closing::User::goroutine));
+    RL_ASSERT(socket.closing.begin_use(Closing::User::thread));
   }
   void thread(unsigned index) override {
     if (index == 0) {
       RL_ASSERT(socket.number(RL_INFO) == 1);
-      if (socket.closing.leave(Closing::User::thread)) socket.give_number_back();
+      if (socket.closing.end_use(Closing::User::thread)) socket.give_number_back();
     } else if (index == 1) {
       socket.close();
     } else {

@@ -52,7 +52,9 @@ struct RWMutex {
     for (auto& mark : let_in) mark(RL_INFO) = 0;
   }
 
-  RWWord::Line line() { return writers.size() == 0 ? RWWord::Line::served : RWWord::Line::waiting; }
+  RWWord::WriterList line() {
+    return writers.size() == 0 ? RWWord::WriterList::served : RWWord::WriterList::unserved;
+  }
 
   void let_first_in() {
     let_in[writers.first()](RL_INFO) = 1;
@@ -70,10 +72,10 @@ struct RWMutex {
       list_lock.lock();
       if (!newcomer) woken(RL_INFO) = 0;
       bool will_be_served = woken(RL_INFO) != 0;
-      auto all = will_be_served ? RWWord::Line::served : RWWord::Line::waiting;
+      auto all = will_be_served ? RWWord::WriterList::served : RWWord::WriterList::unserved;
       auto others = will_be_served ? all : line();
-      if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::Line::served;
-      if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::Line::served;
+      if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::WriterList::served;
+      if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::WriterList::served;
       auto announced = RWWord::announce(word, counts, others, all);
       if (announced == RWWord::Announced::holds) {
         list_lock.unlock();
@@ -86,24 +88,24 @@ struct RWMutex {
         counts.starving = !newcomer && patience == Patience::starving ? 1 : 0;
       }
       list_lock.unlock();
-      if (patience == Patience::cancelled && writer_leaves(self)) return false;
+      if (patience == Patience::cancelled && withdraw_writer(self)) return false;
       wake_up[self].wait();
       if (let_in[self](RL_INFO) != 0) {
         let_in[self](RL_INFO) = 0;
         return true;
       }
-      if (patience == Patience::cancelled) return last_turn();
+      if (patience == Patience::cancelled) return last_attempt();
     }
   }
 
-  bool writer_leaves(int self) {
+  bool withdraw_writer(int self) {
     list_lock.lock();
     bool is_first = writers.first() == self;
     bool listed = writers.remove(self);
     int taken = 0;
     if (listed) {
       if (is_first) counts.starving = 0;
-      if (line() == RWWord::Line::served) RWWord::set_call(word, line());
+      if (line() == RWWord::WriterList::served) RWWord::set_call(word, line());
       if (RWWord::is_abandoned(counts, line())) {
         taken = take_readers();
         if (chosen<"MUTANT_NOT_DEPARTING">()) {
@@ -118,11 +120,11 @@ struct RWMutex {
     return listed;
   }
 
-  bool last_turn() {
+  bool last_attempt() {
     list_lock.lock();
     woken(RL_INFO) = 0;
     bool holds = false;
-    if (line() == RWWord::Line::waiting && !chosen<"MUTANT_LEAVES_LINE">()) {
+    if (line() == RWWord::WriterList::unserved && !chosen<"MUTANT_LEAVES_LINE">()) {
       holds = RWWord::announce(word, counts, line(), line()) == RWWord::Announced::holds;
     }
     list_lock.unlock();
@@ -138,7 +140,7 @@ struct RWMutex {
   // False: it got in line and was dropped there, or gave up.
   enum class Fate { usual, dropped, cancelled };
   bool lock_shared(int self, Fate fate) {
-    if (RWWord::enter_shared(word)) return true;
+    if (RWWord::add_reader(word)) return true;
     list_lock.lock();
     bool admitted = RWWord::use_admission(counts);
     if (!admitted && RWWord::is_abandoned(counts, line())) {
@@ -149,12 +151,12 @@ struct RWMutex {
     list_lock.unlock();
     if (admitted) return true;
     if (fate == Fate::dropped) return false;
-    if (fate == Fate::cancelled && reader_leaves(self)) return false;
+    if (fate == Fate::cancelled && withdraw_reader(self)) return false;
     wake_up[self].wait();
     return true;
   }
 
-  bool reader_leaves(int self) {
+  bool withdraw_reader(int self) {
     list_lock.lock();
     bool listed = (readers(RL_INFO) >> self & 1) != 0;
     if (listed) {
@@ -170,7 +172,7 @@ struct RWMutex {
   }
 
   void unlock_shared() {
-    if (RWWord::leave_shared(word)) return;
+    if (RWWord::remove_reader(word)) return;
     list_lock.lock();
     RL_ASSERT(counts.departing != 0);
     if (!RWWord::depart(counts)) return list_lock.unlock();
@@ -204,18 +206,18 @@ struct RWMutex {
       if (writer >= 0 && woken(RL_INFO) == 0) {
         waiting = counts.starving != 0 ? RWWord::Writers::starving : RWWord::Writers::waiting;
       }
-      RWWord::Leaving leaving = RWWord::leave(word, counts, waiting);
+      RWWord::Releasing releasing = RWWord::release(word, counts, waiting);
       if (chosen<"MUTANT_NO_ADMISSIONS">()) counts.admissions = 0;
-      if (leaving == RWWord::Leaving::not_yet) {
+      if (releasing == RWWord::Releasing::not_yet) {
         if (chosen<"MUTANT_LEAVES_EARLY">() && RWWord::try_unlock(word)) return list_lock.unlock();
         list_lock.unlock();
         continue;
       }
-      if (leaving == RWWord::Leaving::to_readers_and_compete) {
+      if (releasing == RWWord::Releasing::to_readers_and_compete) {
         writers.remove(writer);
         woken(RL_INFO) = 1;
         taken |= 1 << writer;
-      } else if (leaving == RWWord::Leaving::to_writer) {
+      } else if (releasing == RWWord::Releasing::to_writer) {
         let_first_in();
         taken |= 1 << writer;
         if (chosen<"MUTANT_FREE_HAND_OVER">()) word.fetch_sub(RWWord::kWriter, release);

@@ -86,7 +86,7 @@ struct Wait : model::Scenario<threads> {
     if (channel.listed(RL_INFO) == 1) {
       RL_ASSERT(stack(RL_INFO) == 1);  // the record
       channel.listed(RL_INFO) = 0;
-      won = word.claim(index);
+      won = word.try_win(index);
       if (won) slots[index](RL_INFO) = 7;
     }
     if (!won) channel.kept(RL_INFO) = 7;
@@ -97,7 +97,7 @@ struct Wait : model::Scenario<threads> {
   void withdraw() {
     bool hasty = chosen<"MUTANT_HASTY_DEADLINE">();
     if (!hasty) channels[1].lock();
-    bool won = word.claim(SelectWord::kTimeIsUp);
+    bool won = word.try_win(SelectWord::kTimeIsUp);
     if (!hasty) channels[1].unlock();
     if (won) wake();
   }

@@ -77,13 +77,6 @@ class MemoryStream final : public net::Stream {
     out_->changed.notify_all();
   }
 
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override {
-    set(*in_, &Way::read_deadline, deadline);
-  }
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override {
-    set(*out_, &Way::write_deadline, deadline);
-  }
-
   // Calls of write_parts so far.
   int writes() const {
     std::lock_guard hold(out_->mutex);
@@ -101,31 +94,31 @@ class MemoryStream final : public net::Stream {
     std::size_t at_once = kNoLimit;
     std::size_t capacity = kNoLimit;
     int writes = 0;
-    detail::DeadlineNs read_deadline = detail::kNoDeadline;
-    detail::DeadlineNs write_deadline = detail::kNoDeadline;
+    TimePoint read_deadline = TimePoint::max();
+    TimePoint write_deadline = TimePoint::max();
   };
   MemoryStream(std::shared_ptr<Way> in, std::shared_ptr<Way> out)
       : in_(std::move(in)), out_(std::move(out)) {}
 
   template <class Ready>
-  void wait(std::unique_lock<Mutex>& hold, Way& way, const detail::DeadlineNs& deadline,
-            Ready ready) {
+  void wait(std::unique_lock<Mutex>& hold, Way& way, const TimePoint& deadline, Ready ready) {
     const bool reading = &way == in_.get();
     for (;;) {
       if (reading ? way.reader_closed : way.writer_closed)
         throw std::system_error(std::make_error_code(std::errc::operation_canceled));
-      if (deadline <= detail::steady_now_ns())
+      if (deadline <= std::chrono::steady_clock::now())
         throw std::system_error(std::make_error_code(std::errc::timed_out));
       if (ready()) return;
-      if (deadline == detail::kNoDeadline) {
-        way.changed.wait(hold);
-      } else {
-        (void)way.changed.wait_until(
-            hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)));
-      }
+      (void)way.changed.wait_until(hold, TimePoint(deadline));
     }
   }
-  static void set(Way& way, detail::DeadlineNs Way::*which, detail::DeadlineNs deadline) noexcept {
+  void do_set_read_deadline(TimePoint time) noexcept override {
+    set(*in_, &Way::read_deadline, time);
+  }
+  void do_set_write_deadline(TimePoint time) noexcept override {
+    set(*out_, &Way::write_deadline, time);
+  }
+  static void set(Way& way, TimePoint Way::*which, TimePoint deadline) noexcept {
     std::lock_guard hold(way.mutex);
     way.*which = deadline;
     way.changed.notify_all();

@@ -1,12 +1,14 @@
-// caught.h: what user code threw, in a handler that catches everything.
+// caught.h: what user code threw, in a handler that catches everything. Not part of the API.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <exception>
 
 namespace magpie::detail {
 
-// std::current_exception(). pthread_exit() and pthread_cancel() unwind the stack too, with what is no exception and cannot be
-// kept: then the program ends with a message.
+// As std::current_exception(). pthread_exit() and pthread_cancel() unwind the stack too, by
+// something that is no exception and cannot be kept; then this ends the program with a message.
 [[nodiscard]] std::exception_ptr caught() noexcept;
 
 }  // namespace magpie::detail

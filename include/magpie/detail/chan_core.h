@@ -1,6 +1,8 @@
 // chan_core.h: the channel without its element type, as Chan<T> sees it. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +11,11 @@
 
 namespace magpie::detail {
 
-// How elements are handled. Without `move` the bytes are copied and what was copied from counts as
-// gone; without `destroy` there is nothing to destroy. The channel calls `move` under its lock, and
-// `destroy` there only for what was moved from, so both are given only to types that move plainly;
-// values that are still in the ring when the last handle goes are destroyed outside.
+// How a channel handles its elements. Without `move` it copies the bytes, and the source counts as
+// gone. Without `destroy` there is nothing to destroy. The channel calls `move` under its lock, and
+// `destroy` there only for elements that were moved from; so only types that move plainly have
+// these functions. Values that are still in the ring when the last handle goes are destroyed
+// outside the lock.
 struct ElementKind {
   std::size_t size;  // 0: signals without a value
   std::size_t alignment;
@@ -25,12 +28,13 @@ struct ChanCore {
   std::atomic<std::uint64_t> references{1};  // atomic, references
 };
 
-// Makes the nil channel. Nothing converts to it: a literal 0 is a capacity.
+// Selects the constructor of the nil channel. Nothing converts to it: a literal 0 is a capacity.
 struct NilTag {
   explicit NilTag() = default;
 };
 
-// A channel with one reference. Throws std::length_error for a capacity whose memory no machine has, std::bad_alloc.
+// A channel with one reference. Throws std::length_error for a capacity that exceeds the address
+// space, std::bad_alloc.
 ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
 void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone
 
@@ -39,7 +43,7 @@ inline void share(ChanCore* core) noexcept {
 }
 inline void drop(ChanCore* core) noexcept {
   if (core == nullptr) return;
-  // acquire: with the others' release below; nobody is left who could copy a handle
+  // acquire: with the release of the others below; then nobody is left to copy a handle
   if (core->references.load(std::memory_order_acquire) == 1 ||
       core->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     destroy_channel(core);
@@ -52,18 +56,18 @@ enum class ChanResult : unsigned char {
   refused,  // would have to wait
 };
 
-// A null core is the nil channel. `value` is moved from when the result is done, else untouched; `slot` is raw memory,
-// in which an element is constructed when the result is done.
+// A null core is the nil channel. `value` is moved from if the result is done, else untouched.
+// `slot` is raw memory, in which an element is constructed if the result is done.
 ChanResult send(ChanCore* core, void* value);
 ChanResult try_send(ChanCore* core, void* value);
 ChanResult receive(ChanCore* core, void* slot);
 ChanResult try_receive(ChanCore* core, void* slot);
 
-// The same with a context (with_context.h). Refused: it was over first.
-ChanResult send(ChanCore* core, void* value, sched::CancelSource* source);
-ChanResult receive(ChanCore* core, void* slot, sched::CancelSource* source);
+// The same within a limit. Refused: the limit was reached first.
+ChanResult send(ChanCore* core, void* value, const WaitLimit& limit);
+ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit);
 
-// Whether try_send would be refused, without a lock.
+// True if try_send would be refused. Takes no lock.
 bool refuses_send(const ChanCore* core) noexcept;
 
 void close(ChanCore* core);  // throws ClosedChannel; std::logic_error for the nil channel

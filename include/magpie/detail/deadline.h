@@ -1,9 +1,13 @@
-// deadline.h: durations and time points as what the runtime waits by. Not part of the API.
+// deadline.h: durations and time points as the runtime counts them. Not part of the API.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace magpie::detail {
 
@@ -11,7 +15,8 @@ namespace magpie::detail {
 using DeadlineNs = std::int64_t;
 inline constexpr DeadlineNs kNoDeadline = std::numeric_limits<DeadlineNs>::max();
 
-// The duration in nanoseconds; not below zero, and kNoDeadline if it is too long to count.
+// Converts the duration to nanoseconds. A duration below zero becomes 0, one that is too long to
+// count kNoDeadline.
 template <class Rep, class Period>
 constexpr std::int64_t whole_ns(std::chrono::duration<Rep, Period> duration) {
   // As a floating-point number first: the exact conversion of a long duration overflows.
@@ -19,12 +24,12 @@ constexpr std::int64_t whole_ns(std::chrono::duration<Rep, Period> duration) {
   if (!(ns > 0)) return 0;  // no number at all counts as zero
   if (ns >= 9.2e18) return kNoDeadline;
   auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(duration);
-  // A fraction of a nanosecond counts as a whole one: nobody wakes up too early.
+  // A fraction of a nanosecond counts as a whole one, so that no wait ends too early.
   if (std::chrono::duration<double, std::nano>(whole).count() < ns && ns < 1e15) ++whole;
   return whole.count();
 }
 
-// The sum of two that are not below zero; kNoDeadline if it is too much to count.
+// Adds two numbers that are not below zero. A sum that is too large to count becomes kNoDeadline.
 constexpr std::int64_t sum_of_ns(std::int64_t a, std::int64_t b) {
   return b > kNoDeadline - a ? kNoDeadline : a + b;
 }
@@ -33,16 +38,48 @@ inline DeadlineNs steady_now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// So much after now; kNoDeadline if that is too far away to count. Zero or less: now.
+// The time that lies `duration` after now; kNoDeadline if that is too far away to count. A duration
+// of zero or less means now.
 template <class Rep, class Period>
 DeadlineNs deadline_after(std::chrono::duration<Rep, Period> duration) {
   return sum_of_ns(steady_now_ns(), whole_ns(duration));
 }
 
-template <class Duration>
-constexpr DeadlineNs deadline_at(
-    std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
-  return whole_ns(time.time_since_epoch());
+// The time point on the steady clock. The time of another clock is converted by what both clocks
+// say now. A time that is too far away to count becomes kNoDeadline.
+template <class Clock, class Duration>
+DeadlineNs deadline_at(std::chrono::time_point<Clock, Duration> time) {
+  if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+    return whole_ns(time.time_since_epoch());
+  } else {
+    // As floating-point numbers first: the exact difference may overflow.
+    using Ns = std::chrono::duration<double, std::nano>;
+    auto now = Clock::now();
+    double when = Ns(time.time_since_epoch()).count();
+    double left = when - Ns(now.time_since_epoch()).count();
+    if (when >= 9.2e18 || left >= 9.2e18) return kNoDeadline;
+    if (when <= -9.2e18 || left <= -9.2e18) return 0;
+    return deadline_after(time - now);
+  }
+}
+
+// The deadline as a time point of the steady clock. kNoDeadline becomes max(); deadline_at() turns
+// that back.
+constexpr std::chrono::steady_clock::time_point steady_time(DeadlineNs deadline) {
+  static_assert(std::chrono::steady_clock::time_point::max().time_since_epoch() ==
+                std::chrono::nanoseconds(kNoDeadline));
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+}
+
+// Calls wait(deadline), which returns false when time is up. A clock that can be set may not have
+// reached `time` by then; in that case this waits again.
+template <class Clock, class Duration, class Wait>
+auto wait_until(std::chrono::time_point<Clock, Duration> time, Wait&& wait) {
+  auto result = wait(deadline_at(time));
+  if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
+    while (!result && Clock::now() < time) result = wait(deadline_at(time));
+  }
+  return result;
 }
 
 }  // namespace magpie::detail

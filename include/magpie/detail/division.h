@@ -1,18 +1,24 @@
-// division.h: how parallel_for and parallel_reduce divide a loop among goroutines. Not part of the API.
+// division.h: how parallel_for and parallel_reduce divide a loop among goroutines. Not part of the
+// API.
 //
-// A range of iterations that is longer than the grain is halved: the right half becomes a goroutine, the left half is
-// divided further, then the right one is joined. Whatever nobody has started by then the join runs in place, so one
-// P alone goes through the loop from left to right, and idle Ps steal the oldest, largest halves.
+// A range that is longer than the grain is halved: the right half becomes a goroutine, the left
+// half is divided further, then the right half is joined. The join runs in place what no P has
+// started by then. So a single P goes through the loop from left to right, and idle Ps steal the
+// oldest, largest halves.
 //
-// Grain     How many iterations make a piece is learnt while the loop runs. It starts at one; a piece that took
-//           much less time than a piece should makes the grain twice its length. The halves that wait on the way
-//           back up are 1, 1, 2, 4, 8, ... iterations long, so a loop of trivial bodies has its grain after a few tens of
-//           pieces, and a loop of long ones never gives it up.
-// Rejected  To split only when somebody is idle saves spawns, of which there are few, but iterations behind one that
-//           blocks would wait for it although Ps are idle. Here all of the loop is in some queue at any time.
-// Failure   The first exception stops the loop: pieces that have not begun are passed over. It is rethrown when
-//           every piece has ended, so nothing refers to the caller's variables any more.
+// Grain     The loop learns how many iterations make a piece while it runs. The grain starts at
+//           one. A piece that took much less time than a piece should makes the grain twice its
+//           length. The halves that wait on the way back up are 1, 1, 2, 4, 8, ... iterations long.
+//           So a loop of trivial bodies has its grain after a few tens of pieces, and a loop of
+//           long ones never raises it.
+// Rejected  To split only when a P is idle saves spawns, of which there are few. But iterations
+//           behind one that blocks would wait for it although Ps are idle. Here all of the loop is
+//           in some queue at any time.
+// Failure   The first exception stops the loop: pieces that have not begun are skipped. It is
+//           rethrown when every piece has ended, so nothing refers to the caller's variables then.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <atomic>
 #include <cstddef>
@@ -30,7 +36,7 @@ namespace magpie::detail {
 // What the pieces of one loop share, apart from what they compute.
 class LoopControl {
  public:
-  // `grain` 0: to be learnt.
+  // `grain` 0: the loop learns it.
   LoopControl(std::uint64_t iterations, std::uint64_t grain) noexcept;
 
   std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
@@ -40,10 +46,10 @@ class LoopControl {
   std::int64_t begin_piece() const noexcept;
   void end_piece(std::uint64_t iterations, std::int64_t begun_ns) noexcept;
 
-  // In a catch block. Keeps the first exception and stops the loop.
+  // Call it in a catch block. Keeps the first exception and stops the loop.
   void fail() noexcept;
 
-  // When every piece has ended.
+  // Call it when every piece has ended.
   void rethrow_failure() {
     if (failure_ != nullptr) std::rethrow_exception(std::move(failure_));
   }
@@ -59,8 +65,9 @@ class LoopControl {
   std::exception_ptr failure_;
 };
 
-// A loop over [0, iterations): leaf(first, last) computes a piece, combine(left, right) joins the results of
-// neighbours. Both give an R. Nothing is computed after a failure: then results are missing.
+// A loop over [0, iterations). leaf(first, last) computes a piece, combine(left, right) joins the
+// results of neighbours; both return an R. After a failure nothing more is computed, and results
+// are missing.
 template <class R, class Leaf, class Combine>
 class Division {
  public:
@@ -70,7 +77,8 @@ class Division {
         leaf_(std::move(leaf)),
         combine_(std::move(combine)) {}
 
-  // Blocks. Pieces run on goroutines only: a plain thread waits. Throws std::logic_error when no runtime runs.
+  // Blocks. Pieces run on goroutines only: a plain thread waits. Throws std::logic_error if no
+  // runtime runs.
   R run() {
     std::optional<R> result;
     if (goroutine_id() != 0) {
@@ -83,7 +91,8 @@ class Division {
   }
 
  private:
-  // On the stack of whoever divides, so that the goroutine's closure is one pointer.
+  // On the stack of the goroutine that divides, so that the closure of the new goroutine is one
+  // pointer.
   struct Half {
     Division& whole;
     const std::uint64_t first, last;
@@ -113,7 +122,8 @@ class Division {
     return combined(left, right.result);
   }
 
-  // An empty handle without memory for a goroutine: then one half comes after the other.
+  // Returns an empty handle if there is no memory for a goroutine; then one half runs after the
+  // other.
   static JoinHandle<void> start(Half& half) noexcept {
     try {
       return spawn([&half] { half.compute(); });

@@ -1,10 +1,12 @@
 // element.h: how a value gets into a channel and out of it. Not part of the API.
 //
-// A T that moves plainly (plain_move.h), and is not large, is moved from stack to ring to stack. Any
-// other is carried as a pointer to a box on the heap. The sender makes the box before it touches the
-// channel; the receiver, or the channel's destructor, empties and deletes it. All that is outside
-// the runtime. Under the channel's lock pointers are copied: no code of the user runs there.
+// A small T that moves plainly (plain_move.h) is moved from stack to ring to stack. Any other T is
+// carried as a pointer to a box on the heap. The sender makes the box before it touches the
+// channel. The receiver, or the channel's destructor, empties and deletes it. All of that is
+// outside the runtime. Under the channel's lock pointers are copied, and no user code runs.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <cstddef>
 #include <memory>
@@ -55,7 +57,7 @@ struct Element<void> {
   static constexpr ElementKind kKind{0, 1, nullptr, nullptr};
 };
 
-// A value on its way in. Refers to it, or owns the box until let_go().
+// A value on its way in. Refers to the value, or owns its box until let_go().
 template <class T>
 class Outgoing {
  public:
@@ -79,7 +81,8 @@ class Outgoing<T> {
 
   void* address() { return &box_; }
   void let_go() { box_ = nullptr; }
-  // The channel did not want it. A copy is just dropped. There is no way back from a move that throws here: the program ends.
+  // The channel did not take the value. A copy is dropped. A move that throws here ends the
+  // program.
   void give_back(T& value) noexcept {
     if constexpr (std::is_nothrow_move_constructible_v<T> || !std::is_copy_constructible_v<T>) {
       if constexpr (kAssigns) {
@@ -131,7 +134,7 @@ class Incoming {
   };
 };
 
-// For those who need the core of a handle.
+// Gives out the core of a handle.
 struct ChanAccess {
   template <class Channel>
   static ChanCore* core(const Channel& channel) noexcept {

@@ -1,10 +1,16 @@
-// sanitized.h: a program and the library must be built with the same sanitizer. Not part of the API.
+// sanitized.h: a program and the library must be built with the same sanitizer. Not part of the
+// API.
 //
-// AddressSanitizer and ThreadSanitizer have to be told of every switch of stacks, by a library that was compiled with them. A
-// program that is, linked to a library that is not, would crash or report nonsense. So the names of the functions that every
-// program needs say how they want the library, and such a program does not link:
-//     undefined reference to `magpie::detail::run_main[abi:of_a_library_built_with_MAGPIE_SANITIZE_thread](...)'
+// A library that switches stacks has to tell AddressSanitizer and ThreadSanitizer of every switch,
+// so it must be compiled with them. A program with a sanitizer, linked to a library without, would
+// crash or report nonsense. So the names of the functions that every program needs say which
+// library they want, and such a program does not link:
+//
+//   undefined reference to
+//   `magpie::detail::run_main[abi:of_a_library_built_with_MAGPIE_SANITIZE_thread](...)'
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MAGPIE_SANITIZED_ADDRESS 1

@@ -1,6 +1,8 @@
 // select_case.h: the cases of a select, with their values and handlers. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +19,10 @@ namespace magpie::detail {
 struct NoHandler {
   void operator()() const noexcept {}
 };
+
+// What a Chan<T> can send.
+template <class V, class T>
+concept SendableAs = !std::is_void_v<T> && std::is_constructible_v<T, V&&>;
 
 // The cases of one select that name no channel.
 struct Rest {
@@ -160,8 +166,8 @@ class SendCase<void, F> : public ChannelCase {
   [[no_unique_address]] F handler_;
 };
 
-// Keeps the channel: done() made its handle for this case alone. And the context: if nobody else
-// looks at its deadline the case does, as a time-out that cancels it.
+// Keeps the channel, since done() made its handle for this case alone. Keeps the context too: if
+// nobody else watches its deadline, the case does, as a timeout that cancels it.
 template <class F>
 class DoneCase : public ChannelCase {
  public:
@@ -197,6 +203,27 @@ class TimeoutCase : public ChannelCase {
 
  private:
   std::int64_t ns_;
+  [[no_unique_address]] F handler_;
+};
+
+template <class F>
+class DeadlineCase : public ChannelCase {
+ public:
+  DeadlineCase(DeadlineNs deadline, F f) : deadline_(deadline), handler_(std::move(f)) {}
+
+  void enter(SelectCase&, Rest& rest, std::size_t& index) {
+    rest.add_timeout(index++, time_left());
+  }
+  void finish(ChanResult) { handler_(); }
+
+ private:
+  std::int64_t time_left() const {
+    if (deadline_ == kNoDeadline) return kNoDeadline;
+    std::int64_t left = deadline_ - steady_now_ns();
+    return left > 0 ? left : 0;
+  }
+
+  DeadlineNs deadline_;
   [[no_unique_address]] F handler_;
 };
 

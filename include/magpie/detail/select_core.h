@@ -1,6 +1,8 @@
 // select_core.h: select without the element types. Not part of the API.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,7 @@
-// selector_case.h: cases that are kept and used again, with handles of their own. Not part of the API.
+// selector_case.h: cases that a Selector keeps and uses again. Not part of the API.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <cstddef>
 #include <optional>
@@ -60,7 +62,7 @@ class KeptSend : public AnyCase {
   }
 
  private:
-  // False: there is nothing to send any more.
+  // False: there is nothing left to send.
   bool prepare() {
     if constexpr (std::is_copy_constructible_v<T>) {
       next_.emplace(std::as_const(value_));

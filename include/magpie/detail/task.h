@@ -1,10 +1,13 @@
-// task.h: how a callable and its result are stored in a goroutine. Not part of the API.
+// task.h: how a goroutine stores a callable and its result. Not part of the API.
 //
-// The runtime gives every goroutine kInlineBytes of room. What fits is built there; what does not is built on
-// the heap and the room holds a pointer to it. The runtime sees one function, the body, with two orders:
-// run it, or drop it: destroy what is in the room, be it a call that will never run or an outcome that
-// nobody wants any more. The body of a detached goroutine destroys its call when it has run.
+// The runtime gives every goroutine kInlineBytes of room. A callable that fits is built there; any
+// other is built on the heap, and the room holds a pointer to it. The runtime sees one function,
+// the body, with two orders: run, or drop. Drop destroys what is in the room: a call that will
+// never run, or an outcome that nobody wants any more. The body of a detached goroutine destroys
+// its call after running it.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <concepts>
 #include <cstddef>
@@ -60,19 +63,19 @@ struct TaskRef {
   Task* task = nullptr;
   std::uint64_t generation = 0;
 };
-TaskRef start_joinable_task(Task* task,
-                            TaskBody body) noexcept;  // to be detached, or waited for and freed
+// The caller detaches it, or waits for it and frees it.
+TaskRef start_joinable_task(Task* task, TaskBody body) noexcept;
 void detach_task(TaskRef ref) noexcept;
 
 // How waiting for a goroutine ended.
 enum class Joined : unsigned char {
-  dropped,  // its run() has ended, and its record is gone
-  by_us,    // it has ended, and the caller owns the record
-  by_outsider,  // the same, and the caller is a plain thread: until it frees the record run() waits for it
-  not_yet  // it goes on: the context was over first
+  dropped,      // its run() has ended, and its record is gone
+  by_us,        // it has ended, and the caller owns the record
+  by_outsider,  // the same for a plain thread: run() waits until it frees the record
+  not_yet       // it goes on: the limit was reached first
 };
 [[nodiscard]] Joined wait_for_task(TaskRef ref);
-[[nodiscard]] Joined wait_for_task(TaskRef ref, sched::CancelSource* source);
+[[nodiscard]] Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
 void drop_what_is_left(Task* task) noexcept;                // by order to its body
 void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its room
 
@@ -220,7 +223,8 @@ struct JoinableCall {
   std::optional<Body> body;
 };
 
-// In the room of a joinable task: where its outcome is, for whoever knows only R, and the call if it fits.
+// In the room of a joinable task: a pointer to its outcome, for code that knows only R, and the
+// call if it fits.
 template <class R>
 struct JoinableRoom {
   static constexpr std::size_t kBytes = kInlineBytes - kInlineAlign;
@@ -231,7 +235,8 @@ struct JoinableRoom {
   static JoinableRoom& of(Task* task) { return in(room_of(task)); }
   static JoinableRoom& in(void* room) { return *std::launder(static_cast<JoinableRoom*>(room)); }
 
-  // Of a goroutine that has run. A call in the room has ended by itself, and only the outcome is left of it.
+  // For a goroutine that has run. A call in the room has destroyed itself; only its outcome is
+  // left.
   static void clear(Task* task) noexcept {
     JoinableRoom& room = of(task);
     if (room.has_outcome()) {

@@ -1,9 +1,13 @@
-// with_context.h: calls that wait no longer than until a context is over. Not part of the API.
+// with_context.h: waits that end with a context. Not part of the API.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <cstdint>
 #include <system_error>
 #include <utility>
+
+#include <magpie/detail/deadline.h>
 
 namespace magpie {
 
@@ -15,22 +19,28 @@ class CancelSource;  // src/sched/cancel_source.h
 
 namespace detail {
 
-// What waits with the context look at. Null: it is never over.
+// How long a wait may last: until a time, and while a context lives.
+struct WaitLimit {
+  DeadlineNs deadline = kNoDeadline;
+  sched::CancelSource* source = nullptr;  // null: no context
+};
+
+// The source that waits with this context register at. Null: the context never ends.
 sched::CancelSource* source_of(const Context& context) noexcept;
 
-// As Context::err(). A context that should be over by now, but whose run() has ended with its
-// timer, is cancelled here.
+// As Context::err(). If the deadline has passed but the run() that would have fired its timer has
+// ended, this cancels the context.
 std::error_code end_of(const Context& context);
 
-// In nanoseconds, until the context's deadline, if the caller has to look after that itself; else
-// kNoDeadline.
+// How many nanoseconds are left until the context's deadline, if the caller has to watch that
+// deadline itself; else kNoDeadline.
 std::int64_t time_to_watch(const Context& context) noexcept;
 
-// std::system_error, which names the call.
+// Throws std::system_error with `why` and the name of the call.
 [[noreturn]] void throw_over(std::error_code why, const char* call);
 
-// A context that is over fails the call before it is tried. Else `wait(source)` returns false if it
-// was over first. True: it was not, and `error` is none.
+// Fails at once if the context is over. Else calls wait(source), which returns false if the context
+// ended first. Returns true if the wait succeeded; then `error` is clear.
 template <class Wait>
 bool wait_with(const Context& context, std::error_code& error, Wait&& wait) {
   error = end_of(context);

@@ -1,9 +1,11 @@
-// client.h: asks HTTP servers. May be used by many goroutines at once.
+// client.h: an HTTP client. Any number of goroutines may use a Client at once.
 //
 //   Client client;
 //   Reply reply = client.get("http://localhost:8080/hello/Ada");
 //   if (reply.status == 200) use(reply.body);
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -34,7 +36,7 @@ struct ClientOptions {
   int max_redirects = 10;                          // 0: a redirect is a reply like others
   std::size_t max_header_bytes = 64 * 1024;
   std::uint64_t max_body_bytes = 64 << 20;       // of a Reply; ReplyStream has no limit
-  std::optional<net::TlsClientConfig> tls = {};  // for https; none: whom the system trusts
+  std::optional<net::TlsClientConfig> tls = {};  // for https; none: the roots of the system
 };
 
 struct Reply {
@@ -47,8 +49,8 @@ struct Reply {
   const std::string& header(std::string_view name) const noexcept { return headers.get(name); }
 };
 
-// A reply whose body is read as it comes. Gives its connection back when the body has been read to its end, and closes it
-// otherwise. Used by one goroutine at a time.
+// A reply whose body is read as it comes. Gives its connection back to the client when the body has
+// been read to its end, and closes it otherwise. One goroutine may use it at a time.
 class ReplyStream {
  public:
   ReplyStream(ReplyStream&&) noexcept;
@@ -59,10 +61,12 @@ class ReplyStream {
   const Headers& headers() const;
   const std::string& header(std::string_view name) const { return headers().get(name); }
   const std::string& url() const;
-  // The next bytes of the body; 0 at its end. Blocks until there is one. Throws std::system_error, ProtocolError.
+  // Blocks until there is at least one byte of the body. 0: its end. Throws std::system_error,
+  // ProtocolError.
   std::size_t read(std::span<std::byte> into);
   std::size_t read(std::span<char> into) { return read(std::as_writable_bytes(into)); }
-  // The rest. Throws ProtocolError too if it is longer than that.
+  // Blocks until the end of the body; returns the rest of it. Throws ProtocolError too if it is
+  // longer than that.
   std::string read_all(std::uint64_t at_most);
 
  private:
@@ -71,33 +75,35 @@ class ReplyStream {
   std::unique_ptr<ClientReply> reply_;
 };
 
-// Where the bytes of a request's body come from.
+// Supplies the body of a request.
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Fills some of the span; 0: that was all. May block and throw.
+  // Fills some of the span; 0: the body is complete. May block and throw.
   virtual std::size_t read(std::span<std::byte> into) = 0;
-  // None: it is sent in chunks.
+  // Nullopt: the body is sent in chunks.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 };
 
 // A request in all its parts:
 //
-//   client.request({.method = "PUT", .url = url, .body = json, .timeout = 2s, .context = req.context()});
+//   client.request({.method = "PUT", .url = url, .body = json, .timeout = 2s,
+//                   .context = req.context()});
 struct ClientRequest {
   std::string method = "GET";
   std::string url = {};
   Headers headers = {};
   std::string body = {};
-  BodySource* source =
-      nullptr;  // instead of `body`; read once, so redirects that need it again are not followed
-  // For all of it, redirects and body included. None: the client's; 0: without end.
+  // Instead of `body`. It is read once, so redirects that need it again are not followed.
+  BodySource* source = nullptr;
+  // For the whole request, redirects and body included. Nullopt: the client's; 0: no limit.
   std::optional<std::chrono::nanoseconds> timeout = {};
-  // When it ends the request fails at once, with what its err() says, and the connection is closed; also while the body of
-  // a ReplyStream is read.
+  // When it ends, the request fails at once with its err() and the connection is closed; also while
+  // the body of a ReplyStream is read.
   Context context = Context::background();
 };
 
+// Sends requests and keeps connections for further ones.
 class Client {
  public:
   explicit Client(ClientOptions options = {});
@@ -105,21 +111,22 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Each of these blocks until the reply is there. Throws std::invalid_argument for a URL or header that makes no sense,
-  // std::system_error if the connection fails or time is up (errc::timed_out), ProtocolError; their texts name the URL. A
-  // status is never an error. Redirects are followed. A request is repeated once if the kept connection it was sent on turned out to be
-  // closed and it may be repeated (GET, HEAD, OPTIONS, PUT, DELETE, TRACE).
+  // Each of these blocks until the reply is there. Throws std::invalid_argument for a URL or header
+  // that makes no sense, std::system_error if the connection fails or time is up (errc::timed_out),
+  // ProtocolError; their texts name the URL. A status is never an error. Redirects are followed. If
+  // a kept connection turns out to be closed, the request is repeated once, provided that it may be
+  // (GET, HEAD, OPTIONS, PUT, DELETE, TRACE).
   Reply get(std::string_view url, const Headers& headers = {});
   Reply post(std::string_view url, std::string_view body, const Headers& headers = {});
   Reply request(std::string_view method, std::string_view url, const Headers& headers = {},
                 std::string_view body = {});
   Reply request(const ClientRequest& request);
 
-  // The same, with the reply's body left to be read.
+  // As above, but the caller reads the body of the reply.
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers = {},
                    std::string_view body = {});
   ReplyStream open(const ClientRequest& request);
-  // With a body from somewhere; redirects that would need it again are not followed.
+  // With a body from a source. Redirects that would need it again are not followed.
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
                    BodySource& body);
 
@@ -129,7 +136,7 @@ class Client {
     set_timeout_ns(detail::whole_ns(timeout));
   }
 
-  // Connections that are kept for further requests. A moment's truth.
+  // How many connections are kept for further requests. A snapshot.
   std::size_t idle_connections() const;
   void close_idle_connections();
 

@@ -1,6 +1,8 @@
 // headers.h: a list of header fields. Names are compared without regard to case.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -10,6 +12,7 @@
 
 namespace magpie::http {
 
+// A list of header fields. Names are compared without regard to case.
 class Headers {
  public:
   using Field = std::pair<std::string, std::string>;
@@ -17,10 +20,11 @@ class Headers {
   Headers() = default;
   Headers(std::initializer_list<Field> fields) : fields_(fields) {}
 
-  // The first value of that name; empty if there is none. The reference is good until the list is changed.
+  // The first value of that name; empty if there is none. The reference is valid until the list
+  // changes.
   const std::string& get(std::string_view name) const noexcept;
   bool has(std::string_view name) const noexcept;
-  // Replaces all of that name.
+  // Replaces all fields of that name.
   void set(std::string_view name, std::string_view value);
   void add(std::string_view name, std::string_view value) { fields_.emplace_back(name, value); }
   void remove(std::string_view name);

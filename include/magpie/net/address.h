@@ -1,5 +1,7 @@
-// address.h: where a socket is: an IP address and a port, or a path of the file system.
+// address.h: where a socket is: an IP address and a port, or a path in the file system.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstdint>
@@ -20,17 +22,20 @@ class Context;  // magpie/context.h
 
 namespace magpie::net {
 
+// The address of a socket.
 class Address {
  public:
-  // Of no family; to_string() is empty.
+  // An address of no family. Its to_string() is empty.
   Address() = default;
 
-  // "127.0.0.1:80" or "[::1]:80": numbers only, see resolve() for names. Throws std::invalid_argument.
+  // Parses "127.0.0.1:80" or "[::1]:80": numbers only, see resolve() for names. Throws
+  // std::invalid_argument.
   static Address parse(std::string_view text);
-  // A Unix socket. A path that begins with '@' is a name in the abstract space. Throws std::invalid_argument if it is
-  // empty or too long.
+  // The address of a Unix socket. A path that begins with '@' is a name in the abstract space.
+  // Throws std::invalid_argument if the path is empty or too long.
   static Address unix_path(std::string_view path);
-  // What the system says. Throws std::invalid_argument for families other than IPv4, IPv6 and Unix.
+  // Takes an address from the system. Throws std::invalid_argument for families other than IPv4,
+  // IPv6 and Unix.
   static Address from(const sockaddr* address, socklen_t size);
 
   std::string to_string() const;  // as parse() takes it; a Unix socket's path
@@ -53,29 +58,49 @@ class Address {
   socklen_t size_ = 0;
 };
 
-// The addresses of a name, in the system's order of preference, with port 0. Blocks, without holding a processor.
-// Throws std::system_error if there are none, with what the resolver says, of the category resolver_errors().
-// Also within a time (errc::timed_out), or while a context lives (what its err() says): then the caller does not wait any longer,
-// whatever the system's resolver does. With an error_code: does not throw, and returns none after an error.
+}  // namespace magpie::net
+
+namespace magpie::detail {
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline);
+std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline,
+                                        std::error_code& error);
+}  // namespace magpie::detail
+
+namespace magpie::net {
+
+// The addresses of a name, in the system's order of preference, with port 0. Blocks, without
+// holding a processor, until the resolver has answered, time is up (errc::timed_out), or the
+// context is over (its err()); the last two end the call at once, whatever the system's resolver
+// does. Throws std::system_error with the resolver's error, of category resolver_errors(), if there
+// are no addresses. With an error_code it does not throw, and returns none after an error. Any
+// clock will do.
 std::vector<Address> resolve(const std::string& host);
 std::vector<Address> resolve(const std::string& host, std::error_code& error);
 std::vector<Address> resolve(const std::string& host, const Context& context);
 std::vector<Address> resolve(const std::string& host, const Context& context,
                              std::error_code& error);
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline);
-std::vector<Address> resolve_until(const std::string& host, detail::DeadlineNs deadline,
-                                   std::error_code& error);
 template <class Rep, class Period>
 std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout) {
-  return resolve_until(host, detail::deadline_after(timeout));
+  return detail::resolve_until(host, detail::deadline_after(timeout));
 }
 template <class Rep, class Period>
 std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout,
                              std::error_code& error) {
-  return resolve_until(host, detail::deadline_after(timeout), error);
+  return detail::resolve_until(host, detail::deadline_after(timeout), error);
+}
+template <class Clock, class Duration>
+std::vector<Address> resolve(const std::string& host,
+                             std::chrono::time_point<Clock, Duration> deadline) {
+  return detail::resolve_until(host, detail::deadline_at(deadline));
+}
+template <class Clock, class Duration>
+std::vector<Address> resolve(const std::string& host,
+                             std::chrono::time_point<Clock, Duration> deadline,
+                             std::error_code& error) {
+  return detail::resolve_until(host, detail::deadline_at(deadline), error);
 }
 
-// What getaddrinfo says: EAI_NONAME and the like.
+// The errors of getaddrinfo: EAI_NONAME and the like.
 const std::error_category& resolver_errors() noexcept;
 
 }  // namespace magpie::net

@@ -4,13 +4,18 @@
 //   BufferedReader reader(conn);
 //   for (std::string_view line : reader.lines()) ...
 //
-// Over any Stream, which has to outlive them and must not be read, or written, past them meanwhile.
-// One goroutine at a time; a reader and a writer of the same stream are two things. Errors are
-// those of the stream, and std::errc::message_size for what is longer than its limit. Each call
-// that may fail exists with a std::error_code& too, and throws nothing then but std::bad_alloc;
-// EndOfStream is StreamErrc::end_of_stream there. Those with a Context end with it, if they have to
-// wait; what has come stays in the reader for the next call.
+// The stream may be any Stream. It has to outlive the reader or writer, and nobody else may read or
+// write it meanwhile. One goroutine may use a reader or writer at a time; a reader and a writer of
+// the same stream are independent. Calls throw the errors of the stream, and
+// std::errc::message_size for a piece that is longer than its limit.
+//
+// Each call that may fail has a form with a std::error_code&, which throws nothing but
+// std::bad_alloc; it reports EndOfStream as StreamErrc::end_of_stream. Each call that may block has
+// a form with a Context, which fails with the context's error when the context is over and the call
+// has to wait; bytes that have come stay in the reader for the next call.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <cstddef>
 #include <iterator>
@@ -26,6 +31,7 @@
 
 namespace magpie::net {
 
+// Reads lines and pieces from a stream.
 class BufferedReader {
  public:
   static constexpr std::size_t kUsualLimit = 64 * 1024;
@@ -35,19 +41,21 @@ class BufferedReader {
   BufferedReader(const BufferedReader&) = delete;
   BufferedReader& operator=(const BufferedReader&) = delete;
 
-  // As Stream::read: blocks until there is at least one byte; 0: the end.
+  // Blocks until there is at least one byte, as Stream::read. 0: the end of the stream.
   std::size_t read(std::span<std::byte> into);
   std::size_t read(std::span<std::byte> into, std::error_code& error);
   std::size_t read(std::span<std::byte> into, const Context& context);
   std::size_t read(std::span<std::byte> into, const Context& context, std::error_code& error);
-  // All of it. Throws EndOfStream too; what there was is read then: with an error_code it returns how
-  // much that is.
+  // Blocks until the span is full. Throws EndOfStream too; the bytes before the end are in the span
+  // then. The forms with an error_code return how many bytes that are.
   void read_exact(std::span<std::byte> into);
   std::size_t read_exact(std::span<std::byte> into, std::error_code& error);
+  void read_exact(std::span<std::byte> into, const Context& context);
+  std::size_t read_exact(std::span<std::byte> into, const Context& context, std::error_code& error);
 
-  // The next line, without its "\n" or "\r\n". The last one may have none. Nullopt: the end. The
-  // limit counts the line's end too. A longer line is an error, of which nothing is taken: read()
-  // gives what there is of it.
+  // Blocks until there is a line; returns it without its "\n" or "\r\n". The last line may have
+  // none. Nullopt: the end of the stream. The limit includes the line end. A longer line is an
+  // error that takes nothing: read() returns its bytes.
   std::optional<std::string> read_line(std::size_t limit = kUsualLimit);
   std::optional<std::string> read_line(std::size_t limit, std::error_code& error);
   std::optional<std::string> read_line(std::size_t limit, const Context& context);
@@ -56,9 +64,9 @@ class BufferedReader {
   std::optional<std::string> read_line(const Context& context) {
     return read_line(kUsualLimit, context);
   }
-  // Up to a delimiter, and with it, so that a last piece without one can be told. Nullopt: the end.
-  // Throws std::invalid_argument for an empty delimiter (an error_code says
-  // errc::invalid_argument).
+  // Blocks until there is a delimiter; returns everything up to it, with it. A last piece without a
+  // delimiter comes without. Nullopt: the end of the stream. Throws std::invalid_argument for an
+  // empty delimiter (an error_code says errc::invalid_argument).
   std::optional<std::string> read_until(std::string_view delimiter,
                                         std::size_t limit = kUsualLimit);
   std::optional<std::string> read_until(std::string_view delimiter, std::size_t limit,
@@ -70,19 +78,24 @@ class BufferedReader {
   std::optional<std::string> read_until(std::string_view delimiter, const Context& context) {
     return read_until(delimiter, kUsualLimit, context);
   }
-  // Everything up to the end.
+  // Blocks until the end of the stream; returns everything up to it.
   std::string read_all(std::size_t limit);
   std::string read_all(std::size_t limit, std::error_code& error);
+  std::string read_all(std::size_t limit, const Context& context);
+  std::string read_all(std::size_t limit, const Context& context, std::error_code& error);
 
-  // What comes next, without taking it. Blocks until there are `count` bytes, less only at the end.
-  // May be more. Good until the next call.
+  // Blocks until there are `count` bytes, or the stream ends; returns what comes next, without
+  // taking it. The span may be longer. It is valid until the next call.
   std::span<const std::byte> peek(std::size_t count);
   std::span<const std::byte> peek(std::size_t count, std::error_code& error);
-  // What is there already. Does not block.
+  std::span<const std::byte> peek(std::size_t count, const Context& context);
+  std::span<const std::byte> peek(std::size_t count, const Context& context,
+                                  std::error_code& error);
+  // The bytes that are there already. Never blocks.
   std::span<const std::byte> buffered() const { return {memory_.data() + begin_, end_ - begin_}; }
 
-  // The lines that are left, each good until the next: for (std::string_view line :
-  // reader.lines()).
+  // The remaining lines: for (std::string_view line : reader.lines()). Each is valid until the
+  // next.
   class Lines;
   Lines lines(std::size_t limit = kUsualLimit);
 
@@ -96,7 +109,9 @@ class BufferedReader {
   // The context may be null.
   std::size_t read_stream(std::span<std::byte> into, const Context* context);
   std::size_t read_within(std::span<std::byte> into, const Context* context);
-  void read_whole(std::span<std::byte> into, std::size_t& got);
+  void read_whole(std::span<std::byte> into, const Context* context, std::size_t& got);
+  std::string all_within(std::size_t limit, const Context* context);
+  std::span<const std::byte> peek_within(std::size_t count, const Context* context);
   std::optional<std::string> line_within(std::size_t limit, const Context* context);
   std::optional<std::string> piece_within(std::string_view delimiter, std::size_t limit,
                                           const Context* context);
@@ -126,7 +141,7 @@ class BufferedReader::Lines {
     Iterator() = default;
     std::string_view operator*() const { return *line_; }
     const std::string_view* operator->() const { return &*line_; }
-    // Blocks.
+    // Blocks until there is a line, or the stream ends. Throws as read_line().
     Iterator& operator++() {
       line_ = reader_->next_line(limit_, nullptr);
       return *this;
@@ -158,17 +173,18 @@ inline BufferedReader::Lines BufferedReader::lines(std::size_t limit) {
   return Lines(*this, limit);
 }
 
-// After an error nothing more is written: every later call fails with the same.
+// Writes small pieces to a stream in large ones. After an error every later call fails with that
+// error.
 class BufferedWriter {
  public:
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 8 * 1024);
-  // Writes what is left, and may block for it. It cannot say whether that went well: flush() first
-  // if it matters. After an error it writes nothing.
+  // Writes what is left, and may block for it. Cannot report an error: call flush() first if it
+  // matters. Writes nothing after an error.
   ~BufferedWriter();
   BufferedWriter(const BufferedWriter&) = delete;
   BufferedWriter& operator=(const BufferedWriter&) = delete;
 
-  // Blocks only if the memory is full. What does not fit goes out together with what is there,
+  // Blocks only if the memory is full. Bytes that do not fit go out together with the memory,
   // without being copied.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
@@ -176,16 +192,29 @@ class BufferedWriter {
   void write(std::string_view text, std::error_code& error) {
     write(std::as_bytes(std::span(text)), error);
   }
-  // Blocks until all is written to the stream.
+  void write(std::span<const std::byte> bytes, const Context& context);
+  void write(std::string_view text, const Context& context) {
+    write(std::as_bytes(std::span(text)), context);
+  }
+  void write(std::span<const std::byte> bytes, const Context& context, std::error_code& error);
+  void write(std::string_view text, const Context& context, std::error_code& error) {
+    write(std::as_bytes(std::span(text)), context, error);
+  }
+  // Blocks until the stream has taken all bytes.
   void flush();
   void flush(std::error_code& error);
+  void flush(const Context& context);
+  void flush(const Context& context, std::error_code& error);
 
-  // What waits to be written, in bytes.
+  // How many bytes wait to be written.
   std::size_t buffered() const { return memory_.size(); }
   Stream& stream() { return stream_; }
 
  private:
-  void write_out(std::span<const std::byte> more);
+  // The context may be null.
+  void write_within(std::span<const std::byte> bytes, const Context* context);
+  void flush_within(const Context* context);
+  void write_out(std::span<const std::byte> more, const Context* context);
 
   Stream& stream_;
   const std::size_t capacity_;

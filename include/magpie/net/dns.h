@@ -1,11 +1,13 @@
-// dns.h: names looked up by c-ares, which needs no threads. In the library magpie::dns.
+// dns.h: looks up names by c-ares, which needs no threads. In the library magpie::dns.
 //
 //   net::set_resolver(std::make_shared<net::DnsResolver>());
 //
-// The system's resolver occupies a thread for each name that it looks up; this one speaks to the name servers itself, and whoever
-// waits is a goroutine like any other. It reads /etc/hosts and /etc/resolv.conf, but knows nothing of other sources in
-// nsswitch.conf (mDNS, LDAP).
+// The system's resolver occupies a thread for each name. This one speaks to the name servers
+// itself, and the caller waits as a goroutine. It reads /etc/hosts and /etc/resolv.conf, but no
+// other sources of nsswitch.conf (mDNS, LDAP).
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <string>
@@ -16,23 +18,24 @@
 
 namespace magpie::net {
 
-// What c-ares says: ARES_ENOTFOUND and the like.
+// The errors of c-ares: ARES_ENOTFOUND and the like.
 const std::error_category& dns_errors() noexcept;
 
-// Looks up nothing twice at a time, remembers nothing. May be used by several at a time.
+// Asks anew for each call, and remembers nothing. Any number of goroutines and threads may use it
+// at once.
 class DnsResolver final : public Resolver {
  public:
   struct Options {
     std::string servers;  // "192.0.2.1,[2001:db8::1]:53"; empty: those of the system
-    // A server is asked anew after this time, and after more the next time.
+    // A server is asked again after this time, and later each time.
     std::chrono::milliseconds timeout{2'000};
     int tries = 3;
   };
   explicit DnsResolver(const Options& options) : options_(options) {}
   DnsResolver() : DnsResolver(Options()) {}
 
-  std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadline,
-                               const Context* context, std::error_code& error) override;
+  std::vector<Address> look_up(const std::string& host, TimePoint deadline, const Context* context,
+                               std::error_code& error) override;
 
  private:
   const Options options_;

@@ -1,19 +1,24 @@
-// inherited.h: sockets that were opened before this program began, by systemd or by what speaks its protocol.
+// inherited.h: sockets that systemd, or a program that speaks its protocol, opened before this one
+// began.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <string>
 #include <vector>
 
 namespace magpie::net {
 
+// A socket and its name.
 struct InheritedSocket {
   int fd;
   std::string name;  // FileDescriptorName= of the unit; empty: it has none
 };
 
-// The sockets of LISTEN_FDS, if LISTEN_PID says that they are for this process; else none. From then on programs that this one
-// starts do not get them. Give each to TcpListener::adopt(), UnixListener::adopt() or UdpSocket::adopt(). Never throws but
-// std::bad_alloc. Changes no variable of the environment.
+// The sockets of LISTEN_FDS, if LISTEN_PID names this process; else none. Marks them, so that
+// programs which this one starts do not get them. Give each to TcpListener::adopt(),
+// UnixListener::adopt() or UdpSocket::adopt(). Changes no environment variable. Throws only
+// std::bad_alloc.
 std::vector<InheritedSocket> inherited_sockets();
 
 }  // namespace magpie::net

@@ -1,7 +1,9 @@
-// pipe.h: pipes, and the process's standard input, output and error, as streams.
+// pipe.h: pipes, and the standard input, output and error of the process, as streams.
 //
-// Reading and writing exist with a std::error_code& too.
+// Reading and writing have forms with a std::error_code& too.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <memory>
 #include <system_error>
@@ -15,16 +17,16 @@ class Descriptor;  // src/io/descriptor.h
 namespace magpie::net {
 
 // One end of a pipe, or another descriptor that can be waited for: a FIFO, a terminal, a device.
-// Moves; the destructor closes it. What it cannot do (reading from the end for writing) is
-// errc::bad_file_descriptor, and so is everything for one that was moved from. A pipe that nobody
-// reads is errc::broken_pipe; there is no SIGPIPE.
+// Movable; the destructor closes it. An operation that it does not support (reading from the write
+// end) fails with errc::bad_file_descriptor, and so does every operation on one that was moved
+// from. Writing to a pipe that nobody reads fails with errc::broken_pipe; there is no SIGPIPE.
 class PipeStream : public Stream {
  public:
   PipeStream() noexcept;  // no pipe
-  // Takes a descriptor over, and sets it to not block and to be closed on exec. That it does not
-  // block holds for all who share it, also in other processes: not for what was inherited, see
+  // Takes a descriptor over, makes it non-blocking and sets close-on-exec. Non-blocking holds for
+  // all that share the descriptor, in other processes too: do not adopt inherited ones, see
   // standard_input(). Throws std::system_error: errc::operation_not_permitted for a regular file;
-  // the descriptor is the caller's then.
+  // then the descriptor stays the caller's.
   static PipeStream adopt(int fd);
   static PipeStream adopt(int fd, std::error_code& error);
   PipeStream(PipeStream&&) noexcept;
@@ -37,11 +39,9 @@ class PipeStream : public Stream {
   using Stream::write_parts;
   std::size_t read(std::span<std::byte> into) override;
   void write_parts(Parts parts) override;
-  // The same as close(): a pipe has one direction.
+  // As close(): a pipe has one direction.
   void shutdown_write() override;
   void close() noexcept override;
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
   void wait_readable() override;
   int native_handle() const noexcept override;
   Result read_result(std::span<std::byte> into, const Context* context) override;
@@ -49,27 +49,31 @@ class PipeStream : public Stream {
   std::error_code wait_readable_result(const Context* context) override;
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override;
+  void do_set_write_deadline(TimePoint time) noexcept override;
+
   std::unique_ptr<io::Descriptor> descriptor_;  // null: none
 };
 
+// Both ends of a pipe.
 struct Pipe {
   PipeStream reader, writer;
 };
 
-// What is written to one end is read from the other; the system keeps 64 KiB on their way. Throws
-// std::system_error.
+// Makes a pipe: bytes written to one end are read from the other. The system holds 64 KiB on their
+// way. Throws std::system_error.
 Pipe pipe();
 Pipe pipe(std::error_code& error);
 
-// The process's standard streams. They may be anything: a terminal, a pipe, a file, a socket; and
-// other processes have them too. So their flags stay as they are: a goroutine waits until something
-// can be read or written, then calls the system in blocking(). A file is always ready. Where
-// several processes read the same terminal, one may be left in its call, with its thread, until
-// there is more; close() and deadlines do not end that call.
+// The standard streams of the process. Each may be anything: a terminal, a pipe, a file, a socket;
+// and other processes may share it. So their flags stay as they are: a goroutine waits until the
+// descriptor is ready, then calls the system in blocking(). A file is always ready. If several
+// processes read the same terminal, a goroutine may stay in its call, with its thread, until there
+// is more; close() and deadlines do not end that call.
 //
-// They are there as long as the process. close() closes this use of them, for good, not the
-// descriptors 0, 1 and 2. Nothing is buffered, so what std::cout and printf() have not flushed
-// comes later. A reader that has gone is errc::broken_pipe. Throw std::system_error if the
+// They live as long as the process. close() closes this use of them for good, not the descriptors
+// 0, 1 and 2. Nothing is buffered, so what std::cout and printf() have not flushed comes later.
+// Writing to a reader that has gone fails with errc::broken_pipe. Throw std::system_error if the
 // descriptor is not open.
 Stream& standard_input();
 Stream& standard_output();

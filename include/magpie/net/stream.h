@@ -1,13 +1,16 @@
 // stream.h: bytes both ways, in order: what TCP, Unix and TLS connections have in common.
 //
-// One goroutine may read while another writes. Several readers take turns, and so do several writers: each read and each
-// write is done as a whole. Errors are std::system_error: errc::timed_out when a deadline has passed,
-// errc::operation_canceled when close() was called, else what the system says.
+// One goroutine may read while another one writes. Several readers take turns, and so do several
+// writers: each read and each write is done as a whole. Errors are std::system_error:
+// errc::timed_out when a deadline has passed, errc::operation_canceled after close(), else what the
+// system says.
 //
-// Every call that may fail exists once more with a std::error_code& at the end: it does not throw but says there what went
-// wrong, and clears it if nothing did. Every call that may block exists once more with a Context: it ends as soon as that is
-// over, with the context's error.
+// Every call that may fail has a form with a std::error_code& at the end. It does not throw; it
+// stores the error, or clears the code if there was none. Every call that may block has a form with
+// a Context. It ends as soon as the context is over, with the context's error.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -25,7 +28,7 @@ class Context;  // magpie/context.h
 
 namespace magpie::net {
 
-// What streams have no number of the system for.
+// Errors for which the system has no number.
 enum class StreamErrc {
   end_of_stream = 1  // the peer ended the stream before read_exact() had its bytes
 };
@@ -34,12 +37,13 @@ inline std::error_code make_error_code(StreamErrc error) noexcept {
   return {static_cast<int>(error), stream_errors()};
 }
 
-// The same as an exception.
+// StreamErrc::end_of_stream as an exception.
 class EndOfStream : public std::runtime_error {
  public:
   EndOfStream(std::size_t wanted, std::size_t got);
 };
 
+// The base class of all streams.
 class Stream {
  public:
   using Bytes = std::span<const std::byte>;
@@ -47,20 +51,24 @@ class Stream {
 
   virtual ~Stream() = default;
 
-  // Blocks until there is at least one byte. Returns how many were read; 0: the peer has ended the stream.
+  // Blocks until there is at least one byte. Returns how many bytes it read. 0: the peer has ended
+  // the stream.
   virtual std::size_t read(std::span<std::byte> into) = 0;
-  // Blocks until all bytes are written, one part after the other. After an error some of them may have been.
+  // Blocks until all bytes are written, one part after the other. After an error some of them may
+  // have been written.
   virtual void write_parts(Parts parts) = 0;
-  // Tells the peer that no more bytes will come; reading goes on.
+  // Tells the peer that no more bytes will come. Reading goes on.
   virtual void shutdown_write() = 0;
-  // Wakes whoever is blocked. May be called several times and from any goroutine or thread. Does not throw.
+  // Ends the stream and wakes all blocked callers. Any goroutine or thread may call it, several
+  // times. Does not throw.
   virtual void close() noexcept = 0;
 
-  // Blocks until read() would return at once: for bytes, the end or an error. By default does not block.
+  // Blocks until read() would return at once: there are bytes, the end, or an error. The default
+  // does not block.
   virtual void wait_readable() {}
-  // Of the other end; empty if there is none.
+  // The address of the peer. Empty: it has none.
   virtual Address remote_address() const { return {}; }
-  // The socket, for options of the system; not to be closed. -1: there is none, or it is closed.
+  // The socket, for options of the system. Do not close it. -1: there is none, or it is closed.
   virtual int native_handle() const noexcept { return -1; }
 
   // Blocks until the whole span is read. Throws EndOfStream too.
@@ -68,8 +76,8 @@ class Stream {
   void write(Bytes bytes) { write_parts({&bytes, 1}); }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
-  // Without exceptions. Those that read and write return how many bytes were before the error. An end before
-  // read_exact() has all is StreamErrc::end_of_stream.
+  // Without exceptions. Reads and writes return the number of bytes before the error. If the stream
+  // ends before read_exact() has all bytes, that is StreamErrc::end_of_stream.
   std::size_t read(std::span<std::byte> into, std::error_code& error);
   std::size_t read_exact(std::span<std::byte> into, std::error_code& error);
   std::size_t write_parts(Parts parts, std::error_code& error);
@@ -80,8 +88,9 @@ class Stream {
   void shutdown_write(std::error_code& error);
   void wait_readable(std::error_code& error);
 
-  // Not longer than the context lives: then they fail at once with what its err() says. No byte is lost: what was read is
-  // returned, and what read_exact() and write() had done is told by those with an error_code.
+  // Until the context is over: then they fail at once with its err(). No byte is lost: what was
+  // read is returned, and the forms with an error_code return how far read_exact() and write()
+  // came.
   std::size_t read(std::span<std::byte> into, const Context& context);
   std::size_t read(std::span<std::byte> into, const Context& context, std::error_code& error);
   void read_exact(std::span<std::byte> into, const Context& context);
@@ -101,38 +110,41 @@ class Stream {
   void wait_readable(const Context& context);
   void wait_readable(const Context& context, std::error_code& error);
 
-  // From then on reading, writing or both fail with errc::timed_out, also where somebody is blocked already. May be moved
-  // at any time; TimePoint::max() takes it away. Do not block or throw.
+  // From that time on, reading, writing or both fail with errc::timed_out, also for callers that
+  // are already blocked. May be changed at any time; TimePoint::max() removes the deadline. The
+  // time of another clock is converted now. Never block or throw.
   using TimePoint = std::chrono::steady_clock::time_point;
-  void set_read_deadline(TimePoint time) { set_read_deadline_ns(ns_of(time)); }
-  void set_write_deadline(TimePoint time) { set_write_deadline_ns(ns_of(time)); }
-  void set_deadline(TimePoint time) {
-    set_read_deadline(time);
-    set_write_deadline(time);
+  template <class Clock, class Duration>
+  void set_read_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    do_set_read_deadline(detail::steady_time(detail::deadline_at(time)));
   }
-  // The same, so long after now.
+  template <class Clock, class Duration>
+  void set_write_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    do_set_write_deadline(detail::steady_time(detail::deadline_at(time)));
+  }
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    TimePoint when = detail::steady_time(detail::deadline_at(time));
+    do_set_read_deadline(when);
+    do_set_write_deadline(when);
+  }
+  // The same, that long after now.
   template <class Rep, class Period>
-  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) {
-    set_read_deadline_ns(detail::deadline_after(from_now));
+  void set_read_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    do_set_read_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
   template <class Rep, class Period>
-  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) {
-    set_write_deadline_ns(detail::deadline_after(from_now));
+  void set_write_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    do_set_write_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
   template <class Rep, class Period>
-  void set_deadline(std::chrono::duration<Rep, Period> from_now) {
-    detail::DeadlineNs ns = detail::deadline_after(from_now);
-    set_read_deadline_ns(ns);
-    set_write_deadline_ns(ns);
+  void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
+    set_deadline(detail::steady_time(detail::deadline_after(from_now)));
   }
 
-  // In nanoseconds of the steady clock; detail::kNoDeadline takes it away.
-  virtual void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
-  virtual void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept = 0;
-
-  // For streams of your own: what the calls above with an error_code or a context do; the context may be null. By default
-  // they call the functions that throw. A context that ends meanwhile then moves both deadlines into the past, where they
-  // stay.
+  // For streams of your own: these implement the calls above with an error_code or a context, which
+  // may be null. By default they call the functions that throw. If a context ends meanwhile, the
+  // default moves both deadlines into the past, where they stay.
   struct Result {
     std::size_t bytes = 0;
     std::error_code error;
@@ -143,14 +155,16 @@ class Stream {
   virtual std::error_code wait_readable_result(const Context* context);
 
  protected:
+  // For streams of your own: these implement the set_ functions above. TimePoint::max() removes the
+  // deadline.
+  virtual void do_set_read_deadline(TimePoint time) noexcept = 0;
+  virtual void do_set_write_deadline(TimePoint time) noexcept = 0;
+
   Stream() = default;
   Stream(const Stream&) = default;
   Stream& operator=(const Stream&) = default;
 
  private:
-  static detail::DeadlineNs ns_of(TimePoint time) {
-    return time == TimePoint::max() ? detail::kNoDeadline : detail::deadline_at(time);
-  }
   Result read_all_result(std::span<std::byte> into, const Context* context);
   void throw_if(std::error_code error, const char* what) const;
 };

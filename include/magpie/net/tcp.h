@@ -1,8 +1,11 @@
 // tcp.h: TCP connections, and listeners that accept them.
 //
-// As with streams, every call that may fail exists once more with a std::error_code& at the end, which does not throw;
-// what it returns after an error is empty. Every call that may block exists once more with a Context.
+// As with streams, every call that may fail has a form with a std::error_code& at the end, which
+// does not throw and returns an empty object after an error. Every call that may block has a form
+// with a Context.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <netinet/in.h>
 
@@ -20,8 +23,8 @@ class Descriptor;  // src/io/descriptor.h
 
 namespace magpie::net {
 
-// A connected socket. Moves; the destructor closes it. Calls on an empty one, made by its default constructor, left behind by a
-// move or by an error, fail with errc::bad_file_descriptor.
+// A connected socket. Movable; the destructor closes it. An empty one comes from the default
+// constructor, a move or an error; calls on it fail with errc::bad_file_descriptor.
 class SocketStream : public Stream {
  public:
   SocketStream() noexcept;
@@ -39,15 +42,13 @@ class SocketStream : public Stream {
   using Stream::write;
   using Stream::write_parts;
   void close() noexcept override;
-  void set_read_deadline_ns(detail::DeadlineNs deadline) noexcept override;
-  void set_write_deadline_ns(detail::DeadlineNs deadline) noexcept override;
 
   Address remote_address() const override;
   Address remote_address(std::error_code& error) const;
   Address local_address() const;
   Address local_address(std::error_code& error) const;
   int native_handle() const noexcept override;
-  // Not empty, and close() was not called.
+  // True unless it is empty or closed.
   bool is_open() const noexcept;
 
   Result read_result(std::span<std::byte> into, const Context* context) override;
@@ -58,18 +59,21 @@ class SocketStream : public Stream {
  protected:
   friend class Listener;
   explicit SocketStream(std::unique_ptr<io::Descriptor> descriptor) noexcept;
-  // Remembers the peer: its name is known after a reset too.
+  // Keeps the peer's address, which the system forgets after a reset.
   SocketStream(std::unique_ptr<io::Descriptor> descriptor, const Address& peer) noexcept;
   io::Descriptor* descriptor() const { return descriptor_.get(); }
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override;
+  void do_set_write_deadline(TimePoint time) noexcept override;
   [[noreturn]] void fail_at(const char* what, int error) const;
 
   std::unique_ptr<io::Descriptor> descriptor_;  // null: empty
   sockaddr_in6 peer_{};                         // of either family; AF_UNSPEC: ask the system
 };
 
-// A listening socket. Moves; the destructor closes it. Empty ones are as those of SocketStream.
+// A listening socket. Movable; the destructor closes it. Calls on an empty one fail as those of
+// SocketStream.
 class Listener {
  public:
   Listener() noexcept;
@@ -79,18 +83,23 @@ class Listener {
 
   Address local_address() const;
   Address local_address(std::error_code& error) const;
-  // Wakes whoever is blocked in accept() with errc::operation_canceled. Does not throw.
+  // Closes the socket. Callers that are blocked in accept() fail with errc::operation_canceled.
+  // Does not throw.
   void close() noexcept;
-  // From then on accept() fails with errc::timed_out; TimePoint::max() takes it away.
-  void set_deadline(Stream::TimePoint time) noexcept;
-  // The same, so long after now.
+  // From that time on accept() fails with errc::timed_out; TimePoint::max() removes the deadline.
+  // Any clock will do.
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_deadline_ns(detail::deadline_at(time));
+  }
+  // The same, that long after now.
   template <class Rep, class Period>
   void set_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
     set_deadline_ns(detail::deadline_after(from_now));
   }
   int native_handle() const noexcept;
   bool is_open() const noexcept;
-  // It came by adopt(): others may have the same socket, and its line of waiting connections.
+  // True if it came by adopt(): other processes may share the socket and its queue of connections.
   bool is_adopted() const noexcept { return adopted_; }
 
  protected:
@@ -111,80 +120,98 @@ class Listener {
   bool adopted_ = false;
 };
 
+// A TCP connection.
 class TcpConn : public SocketStream {
  public:
   TcpConn() noexcept = default;
 
-  // "host:port", where the host may be a name or an address ("[::1]:80") and the port a number. Tries the addresses of the
-  // name one after the other, each a quarter of a second after the one before, and keeps the first that answers. Blocks.
-  // Throws std::invalid_argument for a text that says no such thing (an error_code says errc::invalid_argument),
-  // std::system_error if none answers.
+  // Connects to "host:port". The host is a name or an address ("[::1]:80"), the port a number.
+  // Tries the addresses of the name one after the other, each a quarter of a second after the one
+  // before, and keeps the first that answers. Blocks. Throws std::invalid_argument for a text that
+  // is no such address (an error_code says errc::invalid_argument), std::system_error if no address
+  // answers.
   static TcpConn connect(std::string_view host_and_port);
   static TcpConn connect(std::string_view host_and_port, std::error_code& error);
-  // The same within a time, looking up the name included: errc::timed_out.
+  // As above, until time is up, the look-up of the name included: errc::timed_out.
   template <class Rep, class Period>
   static TcpConn connect(std::string_view host_and_port,
                          std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(host_and_port, detail::deadline_after(timeout));
+    return connect_until_ns(host_and_port, detail::deadline_after(timeout));
   }
   template <class Rep, class Period>
   static TcpConn connect(std::string_view host_and_port, std::chrono::duration<Rep, Period> timeout,
                          std::error_code& error) {
-    return connect_until(host_and_port, detail::deadline_after(timeout), error);
+    return connect_until_ns(host_and_port, detail::deadline_after(timeout), error);
   }
-  // The same, while the context lives.
+  // As above, until a time of any clock.
+  template <class Clock, class Duration>
+  static TcpConn connect(std::string_view host_and_port,
+                         std::chrono::time_point<Clock, Duration> deadline) {
+    return connect_until_ns(host_and_port, detail::deadline_at(deadline));
+  }
+  template <class Clock, class Duration>
+  static TcpConn connect(std::string_view host_and_port,
+                         std::chrono::time_point<Clock, Duration> deadline,
+                         std::error_code& error) {
+    return connect_until_ns(host_and_port, detail::deadline_at(deadline), error);
+  }
+  // As above, until the context is over.
   static TcpConn connect(std::string_view host_and_port, const Context& context);
   static TcpConn connect(std::string_view host_and_port, const Context& context,
                          std::error_code& error);
-  static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline);
-  static TcpConn connect_until(std::string_view host_and_port, detail::DeadlineNs deadline,
-                               std::error_code& error);
 
-  // Takes over a connected TCP socket: from then on it does not block, and is closed by this. Throws std::system_error:
-  // errc::invalid_argument if it is no such thing; then it stays the caller's.
+  // Takes over a connected TCP socket, makes it non-blocking, and closes it in the end. Throws
+  // std::system_error: errc::invalid_argument if it is no such socket; then it stays the caller's.
   static TcpConn adopt(int fd);
   static TcpConn adopt(int fd, std::error_code& error);
 
-  // After so long without a word the system asks the peer whether it is there, again after as long, and the connection fails with
-  // errc::timed_out when several such questions stayed without an answer. Zero: never. Connections begin with 15 seconds,
-  // accepted ones with what their listener says.
+  // After so long without a byte the system asks the peer whether it is there, and again each time
+  // as long. If several such questions get no answer, the connection fails with errc::timed_out.
+  // Zero: never ask. Connections begin with 15 seconds, accepted ones with what their listener
+  // says.
   void set_keep_alive(std::chrono::seconds idle);
   void set_keep_alive(std::chrono::seconds idle, std::error_code& error);
 
  private:
   friend class TcpListener;
+  static TcpConn connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline);
+  static TcpConn connect_until_ns(std::string_view host_and_port, detail::DeadlineNs deadline,
+                                  std::error_code& error);
   using SocketStream::SocketStream;
 };
 
+// How a listener is bound.
 struct BindOptions {
-  // How many connections may wait for accept(); the system has a limit of its own (net.core.somaxconn).
+  // How many connections may wait for accept(). The system has its own limit (net.core.somaxconn).
   int backlog = 65'535;
-  // Several sockets share the port, of this process or of others of the same user, and the system deals connections out
-  // to them (SO_REUSEPORT).
+  // Lets several sockets share the port, of this process or of others of the same user; the system
+  // distributes connections among them (SO_REUSEPORT).
   bool reuse_port = false;
-  // Of accepted connections: see TcpConn::set_keep_alive().
+  // For accepted connections: see TcpConn::set_keep_alive().
   std::chrono::seconds keep_alive{15};
 };
 
+// Accepts TCP connections.
 class TcpListener : public Listener {
  public:
   TcpListener() noexcept = default;
 
-  // "127.0.0.1:80", "[::]:80", ":80" (every address of the machine), "localhost:0" (a port that is free). Blocks only to
-  // resolve a name. Throws std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
+  // Listens at "127.0.0.1:80", "[::]:80", ":80" (every address of the machine) or "localhost:0" (a
+  // free port). Blocks only to resolve a name. Throws std::invalid_argument (an error_code says
+  // errc::invalid_argument), std::system_error.
   static TcpListener bind(std::string_view host_and_port);
   static TcpListener bind(std::string_view host_and_port, std::error_code& error);
   static TcpListener bind(std::string_view host_and_port, const BindOptions& options);
   static TcpListener bind(std::string_view host_and_port, const BindOptions& options,
                           std::error_code& error);
 
-  // Takes over a listening TCP socket, as TcpConn::adopt(): one that systemd made (inherited_sockets()), or a program before
-  // this one.
+  // Takes over a listening TCP socket, as TcpConn::adopt(): one that systemd made
+  // (inherited_sockets()), or a program before this one.
   static TcpListener adopt(int fd);
   static TcpListener adopt(int fd, std::error_code& error);
 
-  // Blocks until somebody connects. Throws std::system_error: errc::operation_canceled after close(),
-  // errc::too_many_files_open, ... An error of one peer is not reported but passed over.
+  // Blocks until a peer connects. Throws std::system_error: errc::operation_canceled after close(),
+  // errc::too_many_files_open, ... Skips errors of a single peer.
   TcpConn accept();
   TcpConn accept(std::error_code& error);
   TcpConn accept(const Context& context);

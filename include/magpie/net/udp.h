@@ -1,5 +1,7 @@
-// udp.h: datagrams. With an error_code or a Context at the end as in stream.h.
+// udp.h: datagrams. Calls have forms with an error_code or a Context at the end, as in stream.h.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <chrono>
 #include <cstddef>
@@ -14,18 +16,20 @@
 
 namespace magpie::net {
 
-// Moves; the destructor closes it. Empty ones are as those of SocketStream.
+// A UDP socket. Movable; the destructor closes it. Calls on an empty one fail as those of
+// SocketStream.
 class UdpSocket {
  public:
   using Bytes = std::span<const std::byte>;
 
-  // As TcpListener::bind; of the options only reuse_port counts.
+  // As TcpListener::bind. Of the options only reuse_port counts.
   static UdpSocket bind(std::string_view host_and_port);
   static UdpSocket bind(std::string_view host_and_port, std::error_code& error);
   static UdpSocket bind(std::string_view host_and_port, const BindOptions& options);
   static UdpSocket bind(std::string_view host_and_port, const BindOptions& options,
                         std::error_code& error);
-  // Sends to, and receives from, this peer alone. As TcpConn::connect, but the first address is taken: nobody answers.
+  // Sends to, and receives from, this peer alone. As TcpConn::connect, but takes the first address,
+  // since nobody answers.
   static UdpSocket connect(std::string_view host_and_port);
   static UdpSocket connect(std::string_view host_and_port, std::error_code& error);
   static UdpSocket connect(std::string_view host_and_port, const Context& context);
@@ -50,7 +54,7 @@ class UdpSocket {
   Received receive_from(std::span<std::byte> into, std::error_code& error);
   Received receive_from(std::span<std::byte> into, const Context& context);
   Received receive_from(std::span<std::byte> into, const Context& context, std::error_code& error);
-  // The same for those who know how long datagrams are.
+  // As receive_from(), and returns the size alone.
   std::size_t receive(std::span<std::byte> into) { return receive_from(into).bytes; }
   std::size_t receive(std::span<std::byte> into, std::error_code& error) {
     return receive_from(into, error).bytes;
@@ -61,7 +65,7 @@ class UdpSocket {
   std::size_t receive(std::span<std::byte> into, const Context& context, std::error_code& error) {
     return receive_from(into, context, error).bytes;
   }
-  // Blocks while the system's buffer is full. Throws std::system_error, as Stream.
+  // Block while the system's buffer is full. Throw std::system_error, as Stream.
   void send_to(Bytes datagram, const Address& to);
   void send_to(Bytes datagram, const Address& to, std::error_code& error);
   void send_to(Bytes datagram, const Address& to, const Context& context);
@@ -73,13 +77,22 @@ class UdpSocket {
 
   Address local_address() const;
   Address local_address(std::error_code& error) const;
-  void set_read_deadline(Stream::TimePoint time) noexcept;
-  void set_write_deadline(Stream::TimePoint time) noexcept;
-  void set_deadline(Stream::TimePoint time) noexcept {
-    set_read_deadline(time);
-    set_write_deadline(time);
+  // From that time on, receiving, sending or both fail with errc::timed_out, as in Stream.
+  template <class Clock, class Duration>
+  void set_read_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_read_deadline_ns(detail::deadline_at(time));
   }
-  // The same, so long after now.
+  template <class Clock, class Duration>
+  void set_write_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_write_deadline_ns(detail::deadline_at(time));
+  }
+  template <class Clock, class Duration>
+  void set_deadline(std::chrono::time_point<Clock, Duration> time) noexcept {
+    detail::DeadlineNs ns = detail::deadline_at(time);
+    set_read_deadline_ns(ns);
+    set_write_deadline_ns(ns);
+  }
+  // The same, that long after now.
   template <class Rep, class Period>
   void set_read_deadline(std::chrono::duration<Rep, Period> from_now) noexcept {
     set_read_deadline_ns(detail::deadline_after(from_now));

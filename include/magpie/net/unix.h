@@ -1,5 +1,8 @@
-// unix.h: connections on this machine, named by a path. With an error_code or a Context at the end as in tcp.h.
+// unix.h: connections on this machine, named by a path. Calls have forms with an error_code or a
+// Context at the end, as in tcp.h.
 #pragma once
+
+#include <magpie/detail/cxx20.h>
 
 #include <array>
 #include <cstdint>
@@ -11,12 +14,14 @@
 
 namespace magpie::net {
 
+// A connection over a Unix socket.
 class UnixConn : public SocketStream {
  public:
   UnixConn() noexcept = default;
 
-  // A path, or a name in the abstract space ("@name"). Does not block: a listener whose line is full refuses. Throws
-  // std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
+  // Connects to a path, or to a name in the abstract space ("@name"). Never blocks: a listener
+  // whose queue is full refuses. Throws std::invalid_argument (an error_code says
+  // errc::invalid_argument), std::system_error.
   static UnixConn connect(std::string_view path);
   static UnixConn connect(std::string_view path, std::error_code& error);
   // Fails if the context is over.
@@ -32,28 +37,32 @@ class UnixConn : public SocketStream {
   using SocketStream::SocketStream;
 };
 
+// How a listener is bound.
 struct UnixBindOptions {
-  // How many connections may wait for accept(); the system has a limit of its own (net.core.somaxconn).
+  // How many connections may wait for accept(). The system has its own limit (net.core.somaxconn).
   int backlog = 65'535;
-  // A socket file that nobody listens at any more, left behind by a program that was killed, is removed first. The file of
-  // a listener that lives stays, however busy it is, and so does a file that is no socket. Not for two that may start at the
-  // same time.
+  // Removes first a socket file at which nobody listens any more, left behind by a program that was
+  // killed. The file of a living listener stays, however busy it is, and so does a file that is no
+  // socket. Not for two programs that may start at the same time.
   bool replace_stale = false;
 };
 
+// Accepts connections at a Unix socket.
 class UnixListener : public Listener {
  public:
   UnixListener() noexcept = default;
 
-  // Makes the socket file, which must not exist; the destructor and close() remove it, unless another file has its name by
-  // then. Throws std::invalid_argument (an error_code says errc::invalid_argument), std::system_error.
+  // Makes the socket file, which must not exist. The destructor and close() remove it, unless
+  // another file has its name by then. Throws std::invalid_argument (an error_code says
+  // errc::invalid_argument), std::system_error.
   static UnixListener bind(std::string_view path);
   static UnixListener bind(std::string_view path, std::error_code& error);
   static UnixListener bind(std::string_view path, const UnixBindOptions& options);
   static UnixListener bind(std::string_view path, const UnixBindOptions& options,
                            std::error_code& error);
 
-  // Takes over a listening Unix socket, as TcpListener::adopt(). Its file stays when this is closed.
+  // Takes over a listening Unix socket, as TcpListener::adopt(). Its file stays when this is
+  // closed.
   static UnixListener adopt(int fd);
   static UnixListener adopt(int fd, std::error_code& error);
 
@@ -61,7 +70,7 @@ class UnixListener : public Listener {
   UnixListener& operator=(UnixListener&& other) noexcept;
   ~UnixListener() { close(); }
 
-  // Blocks until somebody connects. Throws std::system_error as TcpListener::accept().
+  // Blocks until a peer connects. Throws std::system_error as TcpListener::accept().
   UnixConn accept();
   UnixConn accept(std::error_code& error);
   UnixConn accept(const Context& context);

@@ -1,6 +1,8 @@
 // wait.h: waits for descriptors of other libraries.
 #pragma once
 
+#include <magpie/detail/cxx20.h>
+
 #include <chrono>
 #include <system_error>
 
@@ -10,71 +12,83 @@ namespace magpie {
 class Context;  // magpie/context.h
 }
 
+namespace magpie::detail {
+// False: the deadline has passed, or, without exceptions, there is an error.
+bool wait_readable_until(int fd, DeadlineNs deadline);
+bool wait_writable_until(int fd, DeadlineNs deadline);
+bool wait_readable_until(int fd, DeadlineNs deadline, std::error_code& error);
+bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code& error);
+}  // namespace magpie::detail
+
 namespace magpie::net {
 
-bool wait_readable_until(int fd, detail::DeadlineNs deadline);
-bool wait_writable_until(int fd, detail::DeadlineNs deadline);
-bool wait_readable_until(int fd, detail::DeadlineNs deadline, std::error_code& error);
-bool wait_writable_until(int fd, detail::DeadlineNs deadline, std::error_code& error);
-
-// Blocks the goroutine until the descriptor can be read from or written to, or has an error or its end. The descriptor stays
-// the caller's, who keeps it open meanwhile. A regular file or a directory is always ready, as for poll(2). Throws
-// std::system_error: errc::bad_file_descriptor, errc::operation_not_permitted for one that is not ready and cannot be waited for.
-inline void wait_readable(int fd) { (void)wait_readable_until(fd, detail::kNoDeadline); }
-inline void wait_writable(int fd) { (void)wait_writable_until(fd, detail::kNoDeadline); }
-// The same without exceptions.
+// Blocks the goroutine until the descriptor can be read from or written to, or has an error or its
+// end. The descriptor stays the caller's, who keeps it open meanwhile. A regular file or a
+// directory is always ready, as for poll(2). Throws std::system_error: errc::bad_file_descriptor;
+// errc::operation_not_permitted for a descriptor that is not ready and cannot be waited for.
+inline void wait_readable(int fd) { (void)detail::wait_readable_until(fd, detail::kNoDeadline); }
+inline void wait_writable(int fd) { (void)detail::wait_writable_until(fd, detail::kNoDeadline); }
+// Without exceptions.
 inline void wait_readable(int fd, std::error_code& error) {
-  (void)wait_readable_until(fd, detail::kNoDeadline, error);
+  (void)detail::wait_readable_until(fd, detail::kNoDeadline, error);
 }
 inline void wait_writable(int fd, std::error_code& error) {
-  (void)wait_writable_until(fd, detail::kNoDeadline, error);
+  (void)detail::wait_writable_until(fd, detail::kNoDeadline, error);
 }
 
-// The same, with a deadline. False: it has passed, or, without exceptions, there is an error.
-template <class Duration>
-[[nodiscard]] bool wait_readable(
-    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline) {
-  return wait_readable_until(fd, detail::deadline_at(deadline));
+// Until a time of any clock. False: the time has come, or, without exceptions, there is an error.
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_readable(int fd, std::chrono::time_point<Clock, Duration> deadline) {
+  return detail::wait_until(
+      deadline, [fd](detail::DeadlineNs ns) { return detail::wait_readable_until(fd, ns); });
 }
-template <class Duration>
-[[nodiscard]] bool wait_writable(
-    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline) {
-  return wait_writable_until(fd, detail::deadline_at(deadline));
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_writable(int fd, std::chrono::time_point<Clock, Duration> deadline) {
+  return detail::wait_until(
+      deadline, [fd](detail::DeadlineNs ns) { return detail::wait_writable_until(fd, ns); });
 }
-template <class Duration>
-[[nodiscard]] bool wait_readable(
-    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline,
-    std::error_code& error) {
-  return wait_readable_until(fd, detail::deadline_at(deadline), error);
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_readable(int fd, std::chrono::time_point<Clock, Duration> deadline,
+                                 std::error_code& error) {
+  bool ready = false;
+  detail::wait_until(deadline, [&](detail::DeadlineNs ns) {
+    ready = detail::wait_readable_until(fd, ns, error);
+    return ready || error;
+  });
+  return ready;
 }
-template <class Duration>
-[[nodiscard]] bool wait_writable(
-    int fd, std::chrono::time_point<std::chrono::steady_clock, Duration> deadline,
-    std::error_code& error) {
-  return wait_writable_until(fd, detail::deadline_at(deadline), error);
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_writable(int fd, std::chrono::time_point<Clock, Duration> deadline,
+                                 std::error_code& error) {
+  bool ready = false;
+  detail::wait_until(deadline, [&](detail::DeadlineNs ns) {
+    ready = detail::wait_writable_until(fd, ns, error);
+    return ready || error;
+  });
+  return ready;
 }
 
-// The same, within a time.
+// Until time is up.
 template <class Rep, class Period>
 [[nodiscard]] bool wait_readable(int fd, std::chrono::duration<Rep, Period> timeout) {
-  return wait_readable_until(fd, detail::deadline_after(timeout));
+  return detail::wait_readable_until(fd, detail::deadline_after(timeout));
 }
 template <class Rep, class Period>
 [[nodiscard]] bool wait_writable(int fd, std::chrono::duration<Rep, Period> timeout) {
-  return wait_writable_until(fd, detail::deadline_after(timeout));
+  return detail::wait_writable_until(fd, detail::deadline_after(timeout));
 }
 template <class Rep, class Period>
 [[nodiscard]] bool wait_readable(int fd, std::chrono::duration<Rep, Period> timeout,
                                  std::error_code& error) {
-  return wait_readable_until(fd, detail::deadline_after(timeout), error);
+  return detail::wait_readable_until(fd, detail::deadline_after(timeout), error);
 }
 template <class Rep, class Period>
 [[nodiscard]] bool wait_writable(int fd, std::chrono::duration<Rep, Period> timeout,
                                  std::error_code& error) {
-  return wait_writable_until(fd, detail::deadline_after(timeout), error);
+  return detail::wait_writable_until(fd, detail::deadline_after(timeout), error);
 }
 
-// The same while a context lives. When it is over, or was before: std::system_error with what its err() says.
+// Until the context is over: then they throw std::system_error with its err().
 void wait_readable(int fd, const Context& context);
 void wait_writable(int fd, const Context& context);
 void wait_readable(int fd, const Context& context, std::error_code& error);

@@ -79,8 +79,8 @@ class Asker final : public net::Stream {
   }
   void shutdown_write() override {}
   void close() noexcept override {}
-  void set_read_deadline_ns(detail::DeadlineNs) noexcept override {}
-  void set_write_deadline_ns(detail::DeadlineNs) noexcept override {}
+  void do_set_read_deadline(TimePoint) noexcept override {}
+  void do_set_write_deadline(TimePoint) noexcept override {}
 
   std::size_t written = 0;
 
@@ -108,7 +108,7 @@ RT_TEST(HttpAllocation, ASteadyConnectionAllocatesNothing) {
       std::string(100, 'b');
   long counted = -1;
   server.serve_connection(std::make_unique<Asker>(request, counted));
-  // Others may allocate now and then: the watchman's goroutine, the test's own.
+  // Others may allocate now and then: the goroutine of the timeouts, the test's own.
   EXPECT_LT(counted, 20);
 }
 
@@ -132,8 +132,8 @@ class Script final : public net::Stream {
   void write_parts(std::span<const std::span<const std::byte>>) override {}
   void shutdown_write() override {}
   void close() noexcept override {}
-  void set_read_deadline_ns(detail::DeadlineNs) noexcept override {}
-  void set_write_deadline_ns(detail::DeadlineNs) noexcept override {}
+  void do_set_read_deadline(TimePoint) noexcept override {}
+  void do_set_write_deadline(TimePoint) noexcept override {}
 
  private:
   const std::vector<std::string> requests_;
@@ -212,8 +212,8 @@ class Failing final : public net::Stream {
   void write_parts(std::span<const std::span<const std::byte>>) override {}
   void shutdown_write() override {}
   void close() noexcept override {}
-  void set_read_deadline_ns(detail::DeadlineNs) noexcept override {}
-  void set_write_deadline_ns(detail::DeadlineNs) noexcept override {}
+  void do_set_read_deadline(TimePoint) noexcept override {}
+  void do_set_write_deadline(TimePoint) noexcept override {}
 
  private:
   const int how_;

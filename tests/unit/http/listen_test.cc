@@ -148,7 +148,7 @@ struct LongWork {
       res.send("nobody hears");
     });
   }
-  Server server{ServerOptions{.header_timeout = 20ms}};  // so the watchman looks every 5 ms
+  Server server{ServerOptions{.header_timeout = 20ms}};  // so the timeouts are checked every 5 ms
   Chan<void> inside, ended{10};
 };
 
@@ -174,7 +174,8 @@ RT_TEST(HttpListen, TheContextOfARequestIsCancelledWhenTheClientLeaves) {
 }
 
 RT_TEST(HttpListen, TheContextOfARequestLivesAsLongAsItsHandler) {
-  Server server(ServerOptions{.header_timeout = 4ms});  // so the watchman looks every millisecond
+  Server server(
+      ServerOptions{.header_timeout = 4ms});  // so the timeouts are checked every millisecond
   Chan<Context> kept(1);
   std::atomic<int> cancelled_early{0};
   server.handle("GET /", [&](Request& req, Response& res) {

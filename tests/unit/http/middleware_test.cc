@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -48,6 +49,35 @@ RT_TEST(HttpMiddleware, TheFirstOneIsOutermostAndAllSeeWhatHasNoRoute) {
   EXPECT_EQ(talk.status(), 405);
   EXPECT_NE(talk.head().find("Way: one"), std::string::npos);
   EXPECT_NE(talk.head().find("Allow: POST\r\n"), std::string::npos);
+}
+
+RT_TEST(HttpMiddleware, HandlersAndMiddlewaresMayBeMoveOnly) {
+  Server server;
+  server.use([text = std::make_unique<std::string>("moved")](Handler next) -> Handler {
+    return [text = std::make_unique<std::string>(*text), next](Request& req, Response& res) {
+      res.header("Way", *text);
+      next(req, res);
+    };
+  });
+  server.handle("GET /", [count = std::make_unique<int>(0)](Request&, Response& res) {
+    res.send(std::to_string(++*count));
+  });
+  Talk talk(server);
+  for (const char* count : {"1", "2"}) {
+    talk.say(kGet);
+    EXPECT_EQ(talk.hear_body(), count);  // copies share the handler
+    EXPECT_NE(talk.head().find("Way: moved\r\n"), std::string::npos);
+  }
+}
+
+RT_TEST(HttpMiddleware, AnEmptyHandlerIsRefused) {
+  Server server;
+  void (*none)(Request&, Response&) = nullptr;
+  EXPECT_THROW(server.handle("GET /", none), std::invalid_argument);
+  EXPECT_THROW(server.handle("GET /", Handler()), std::invalid_argument);
+  EXPECT_THROW(server.handle("GET /", std::function<void(Request&, Response&)>()),
+               std::invalid_argument);
+  EXPECT_FALSE(Handler(nullptr));
 }
 
 RT_TEST(HttpMiddleware, WhoFindsTheServerFullIsAnswered503AtOnce) {

@@ -52,6 +52,47 @@ RT_TEST(BufferedReader, GivesLinesHoweverTheBytesArrive) {
   }
 }
 
+RT_TEST(BufferedReader, EveryReadEndsWithItsContextAndKeepsWhatHasCome) {
+  auto [stream, other] = MemoryStream::pair();
+  other->write("ab");
+  BufferedReader reader(*stream);
+  Context over = Context::background().with_timeout(std::chrono::milliseconds(2));
+  EXPECT_EQ(error_of([&] { reader.peek(3, over); }), std::errc::timed_out);
+  EXPECT_EQ(error_of([&] { reader.read_all(10, over); }), std::errc::timed_out);
+  std::error_code error;
+  EXPECT_EQ(text_of(reader.peek(2, over, error)), "ab");  // it need not wait
+  EXPECT_FALSE(error);
+  EXPECT_EQ(reader.read_all(10, over, error), "");
+  EXPECT_EQ(error, std::errc::timed_out);
+  std::byte three[3];
+  EXPECT_EQ(reader.read_exact(three, over, error), 2u);
+  EXPECT_EQ(error, std::errc::timed_out);
+
+  auto [next, writer] = MemoryStream::pair();
+  writer->write("abcd");
+  writer->shutdown_write();
+  BufferedReader whole(*next);
+  whole.read_exact(three, Context::background());
+  EXPECT_EQ(text_of(three), "abc");
+  EXPECT_EQ(text_of(whole.peek(1, Context::background())), "d");
+  EXPECT_EQ(whole.read_all(10, Context::background()), "d");
+}
+
+RT_TEST(BufferedWriter, AWriteThatHasToWaitEndsWithItsContext) {
+  auto [stream, other] = MemoryStream::pair(MemoryStream::kNoLimit, 4);
+  BufferedWriter writer(*stream, 8);
+  Context over = Context::background().with_timeout(std::chrono::milliseconds(2));
+  writer.write("fits", Context::background());
+  writer.flush(Context::background());
+  writer.write("more", over);
+  EXPECT_EQ(error_of([&] { writer.flush(over); }), std::errc::timed_out);
+  std::error_code error;
+  writer.write("after an error", over, error);
+  EXPECT_TRUE(error);
+  writer.flush(over, error);
+  EXPECT_TRUE(error);
+}
+
 RT_TEST(BufferedReader, TellsTheEndFromAnEmptyLine) {
   auto stream = stream_of("x\n\n");
   BufferedReader reader(*stream);

@@ -248,14 +248,11 @@ class OldStream final : public Stream {
   void write_parts(Parts parts) override { conn_.write_parts(parts); }
   void shutdown_write() override { conn_.shutdown_write(); }
   void close() noexcept override { conn_.close(); }
-  void set_read_deadline_ns(detail::DeadlineNs ns) noexcept override {
-    conn_.set_read_deadline_ns(ns);
-  }
-  void set_write_deadline_ns(detail::DeadlineNs ns) noexcept override {
-    conn_.set_write_deadline_ns(ns);
-  }
 
  private:
+  void do_set_read_deadline(TimePoint time) noexcept override { conn_.set_read_deadline(time); }
+  void do_set_write_deadline(TimePoint time) noexcept override { conn_.set_write_deadline(time); }
+
   TcpConn conn_;
 };
 

@@ -257,7 +257,7 @@ TEST(Resolve, WorksInTheChildOfAForkForANameThatTheParentAsksFor) {
 // ---- another resolver
 
 struct FixedResolver final : Resolver {
-  std::vector<Address> look_up(const std::string& host, detail::DeadlineNs, const Context*,
+  std::vector<Address> look_up(const std::string& host, TimePoint, const Context*,
                                std::error_code& error) override {
     if (host == "fixed.test") return {Address::parse("127.0.0.1:0")};
     error = std::make_error_code(std::errc::host_unreachable);
@@ -353,7 +353,7 @@ struct RefusedThenSilent final : Resolver {
     for (int client : clients) close(client);
     close(listener);
   }
-  std::vector<Address> look_up(const std::string&, detail::DeadlineNs, const Context*,
+  std::vector<Address> look_up(const std::string&, TimePoint, const Context*,
                                std::error_code&) override {
     return {Address::parse("127.0.0.3:0"), Address::parse("127.0.0.2:0")};
   }

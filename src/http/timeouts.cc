@@ -1,4 +1,4 @@
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 #include <poll.h>
 #include <time.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kNever = detail::kNoDeadline;
 constexpr std::int64_t kRoughNs = 10'000'000;  // how old rough_now_ns() may be
-constexpr detail::DeadlineNs kLongPast = 1;
+constexpr net::Stream::TimePoint kLongPast;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 // At a shutdown, for a client that may have sent a request: after its last answer, and after it has
@@ -53,56 +53,54 @@ std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept {
   return detail::sum_of_ns(rough_ns + kRoughNs, time_ns);
 }
 
-Watched::Watched(Watchman& watchman, net::Stream& stream)
-    : watchman_(watchman), stream_(stream), due_ns_(kNever) {
-  watchman_.add(*this);
+PhaseClock::PhaseClock(Timeouts& timeouts, net::Stream& stream)
+    : timeouts_(timeouts), stream_(stream), due_ns_(kNever) {
+  timeouts_.add(*this);
 }
 
-Watched::~Watched() { watchman_.remove(*this); }
+PhaseClock::~PhaseClock() { timeouts_.remove(*this); }
 
-std::int64_t Watchman::due_after(Phase phase) const {
+std::int64_t Timeouts::due_after(Phase phase) const {
   return due_in(rough_now_ns(), times_.of(phase));
 }
 
-void Watched::enter(Phase phase) {
-  const std::int64_t time = watchman_.times_.of(phase);
+void PhaseClock::enter(Phase phase) {
+  const std::int64_t time = timeouts_.times_.of(phase);
   const std::int64_t now = time != kNever || is_silent(phase) ? rough_now_ns() : 0;
   change(phase, due_in(now, time), now);
 }
 
-void Watched::enter_until(Phase phase, std::int64_t due_ns) {
+void PhaseClock::enter_until(Phase phase, std::int64_t due_ns) {
   change(phase, due_ns, is_silent(phase) ? rough_now_ns() : 0);
 }
 
-void Watched::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
+void PhaseClock::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (ended_) {
     ended_ = false;
-    stream_.set_read_deadline_ns(detail::kNoDeadline);
-    stream_.set_write_deadline_ns(detail::kNoDeadline);
+    stream_.set_deadline(net::Stream::TimePoint::max());
   }
   // Rest goes on with what idleness began.
   if (phase != phase_ && phase != Phase::resting) since_ns_ = now_ns;
   phase_ = phase;
   to_end_ = false;
   due_ns_ = due_ns;
-  if (is_silent(phase) && watchman_.draining()) hasten_locked(now_ns);
+  if (is_silent(phase) && timeouts_.draining()) hasten_locked(now_ns);
 }
 
-bool Watched::has_to_end() const {
+bool PhaseClock::has_to_end() const {
   std::lock_guard hold(mutex_);
-  return to_end_ || watchman_.draining();
+  return to_end_ || timeouts_.draining();
 }
 
 // Both directions: TLS may have to write in order to read.
-void Watched::end_wait_locked() {
+void PhaseClock::end_wait_locked() {
   if (ended_) return;
   ended_ = true;
-  stream_.set_read_deadline_ns(kLongPast);
-  stream_.set_write_deadline_ns(kLongPast);
+  stream_.set_deadline(kLongPast);
 }
 
-void Watched::hasten_locked(std::int64_t now_ns) {
+void PhaseClock::hasten_locked(std::int64_t now_ns) {
   if (phase_ == Phase::idle) {
     due_ns_ = std::min(due_ns_, since_ns_ + kLastRequestNs);
   } else if (phase_ == Phase::fresh) {
@@ -116,7 +114,7 @@ void Watched::hasten_locked(std::int64_t now_ns) {
   if (due_ns_ <= now_ns) end_wait_locked();
 }
 
-std::optional<std::int64_t> Watched::rank_locked(std::int64_t now_ns) const {
+std::optional<std::int64_t> PhaseClock::rank_locked(std::int64_t now_ns) const {
   // Ranks of three classes: times, moved apart by more than a clock can tell.
   constexpr std::int64_t kClass = std::int64_t{1} << 61;
   const std::int64_t silence = now_ns - since_ns_;
@@ -137,33 +135,33 @@ std::optional<std::int64_t> Watched::rank_locked(std::int64_t now_ns) const {
   }
 }
 
-void Watched::look(std::int64_t now_ns) {
+void PhaseClock::look(std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (due_ns_ <= now_ns) end_wait_locked();
 }
 
-void Watched::cancel_if_peer_leaves(const Context& context) {
+void PhaseClock::cancel_if_peer_leaves(const Context& context) {
   std::lock_guard hold(mutex_);
   context_ = context;
 }
 
-void Watched::forget_context() {
+void PhaseClock::forget_context() {
   std::lock_guard hold(mutex_);
   context_.reset();
 }
 
-std::optional<Context> Watched::take_context_of_departed() {
+std::optional<Context> PhaseClock::take_context_of_departed() {
   std::lock_guard hold(mutex_);
   if (!context_ || !peer_has_left(stream_.native_handle())) return std::nullopt;
   return std::exchange(context_, std::nullopt);
 }
 
-std::size_t Watchman::count() const {
+std::size_t Timeouts::count() const {
   std::lock_guard hold(mutex_);
   return count_;
 }
 
-void Watchman::add(Watched& connection) {
+void Timeouts::add(PhaseClock& connection) {
   std::lock_guard hold(mutex_);
   if (!walks_) {
     go([self = shared_from_this()] { self->walk(); });  // before the list is touched: it may throw
@@ -175,7 +173,7 @@ void Watchman::add(Watched& connection) {
   ++count_;
 }
 
-void Watchman::remove(Watched& connection) {
+void Timeouts::remove(PhaseClock& connection) {
   std::lock_guard hold(mutex_);
   if (next_to_ask_ == &connection) next_to_ask_ = connection.next_;
   (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
@@ -183,7 +181,7 @@ void Watchman::remove(Watched& connection) {
   if (--count_ == 0) changed_.notify_all();
 }
 
-void Watchman::walk() {
+void Timeouts::walk() {
   std::unique_lock hold(mutex_);
   while (count_ > 0) {
     const bool drained = draining();
@@ -192,22 +190,22 @@ void Watchman::walk() {
         drained ? std::min<std::chrono::nanoseconds>(look_every_, kLookWhileDraining) : look_every_,
         [&] { return count_ == 0 || draining() != drained; });
     const std::int64_t now = detail::steady_now_ns();
-    for (Watched* c = first_; c != nullptr; c = c->next_) c->look(now);
+    for (PhaseClock* c = first_; c != nullptr; c = c->next_) c->look(now);
     look_for_departed(hold);
   }
   walks_ = false;
   changed_.notify_all();
 }
 
-// Cancelling calls whoever has asked to hear of it: not under our mutex. Each connection is asked
+// Cancelling runs callbacks: not under our mutex. Each connection is asked
 // once per look, however many have gone and whatever comes meanwhile: remove() keeps the place.
-void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
+void Timeouts::look_for_departed(std::unique_lock<Mutex>& hold) {
   std::array<std::optional<Context>, 64> departed;
   for (next_to_ask_ = first_; next_to_ask_ != nullptr;) {
     std::size_t count = 0;
     for (int asked = 0; asked < kAskAtOnce && count < departed.size(); ++asked) {
       if (next_to_ask_ == nullptr) break;
-      Watched* c = std::exchange(next_to_ask_, next_to_ask_->next_);
+      PhaseClock* c = std::exchange(next_to_ask_, next_to_ask_->next_);
       if ((departed[count] = c->take_context_of_departed())) ++count;
     }
     hold.unlock();
@@ -219,21 +217,21 @@ void Watchman::look_for_departed(std::unique_lock<Mutex>& hold) {
   }
 }
 
-void Watchman::drain() {
+void Timeouts::drain() {
   draining_.store(true, std::memory_order_release);
   std::lock_guard hold(mutex_);
   const std::int64_t now = rough_now_ns();
-  for (Watched* c = first_; c != nullptr; c = c->next_) {
+  for (PhaseClock* c = first_; c != nullptr; c = c->next_) {
     std::lock_guard hold_connection(c->mutex_);
     c->hasten_locked(now);
   }
   changed_.notify_all();
 }
 
-void Watchman::evict(std::size_t at_most) {
+void Timeouts::evict(std::size_t at_most) {
   struct Candidate {
     std::int64_t rank;
-    Watched* connection;
+    PhaseClock* connection;
     bool operator<(const Candidate& other) const { return rank < other.rank; }
   };
   std::array<Candidate, 64> found;  // a heap: the one that may stay rather is on top
@@ -241,7 +239,7 @@ void Watchman::evict(std::size_t at_most) {
   std::size_t count = 0;
   std::lock_guard hold(mutex_);
   const std::int64_t now = rough_now_ns();
-  for (Watched* c = last_; c != nullptr; c = c->previous_) {
+  for (PhaseClock* c = last_; c != nullptr; c = c->previous_) {
     std::lock_guard hold_connection(c->mutex_);
     if (c->to_end_ && at_most > 0) {
       --at_most;  // it is on its way
@@ -258,7 +256,7 @@ void Watchman::evict(std::size_t at_most) {
     std::push_heap(found.begin(), found.begin() + count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    Watched& chosen = *found[i].connection;
+    PhaseClock& chosen = *found[i].connection;
     std::lock_guard hold_connection(chosen.mutex_);
     if (!chosen.rank_locked(now)) continue;  // it has just been heard of
     chosen.to_end_ = true;
@@ -266,12 +264,12 @@ void Watchman::evict(std::size_t at_most) {
   }
 }
 
-void Watchman::cut_off() {
+void Timeouts::cut_off() {
   std::lock_guard hold(mutex_);
-  for (Watched* c = first_; c != nullptr; c = c->next_) c->stream_.close();
+  for (PhaseClock* c = first_; c != nullptr; c = c->next_) c->stream_.close();
 }
 
-bool Watchman::wait_until_empty(detail::DeadlineNs deadline) {
+bool Timeouts::wait_until_empty(detail::DeadlineNs deadline) {
   std::unique_lock hold(mutex_);
   return changed_.wait_until(
       hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)),

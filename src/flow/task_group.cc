@@ -1,4 +1,4 @@
-#include <magpie/group.h>
+#include <magpie/task_group.h>
 
 #include <mutex>
 #include <stdexcept>
@@ -9,17 +9,17 @@ TaskGroup::TaskGroup(const Context& parent) : parent_(parent), context_(parent_.
 
 TaskGroup::~TaskGroup() {
   context().cancel();
-  (void)wait_for_all(nullptr);
+  (void)wait_for_all();
 }
 
-TaskGroup::Waited TaskGroup::wait_for_all(sched::CancelSource* source) {
+TaskGroup::Waited TaskGroup::wait_for_all(const detail::WaitLimit& limit) {
   Waited waited = Waited::all_ended;
   for (;;) {
-    switch (running_.wait_unless_dropped(source)) {
+    switch (running_.wait_unless_dropped(limit)) {
       case WaitGroup::Waited::zero:
         return waited;
-      case WaitGroup::Waited::context_over:
-        return Waited::context_over;
+      case WaitGroup::Waited::limit_reached:
+        return Waited::limit_reached;
       case WaitGroup::Waited::dropped:
         waited = Waited::some_dropped;
         forget_dropped();
@@ -35,7 +35,7 @@ void TaskGroup::forget_dropped() {
   if (slots_) slots_->release(dropped);
 }
 
-void TaskGroup::wait() { report(wait_for_all(nullptr)); }
+void TaskGroup::wait() { (void)wait_within({}); }
 
 void TaskGroup::wait(const Context& context) {
   std::error_code error;
@@ -43,12 +43,14 @@ void TaskGroup::wait(const Context& context) {
 }
 
 bool TaskGroup::wait(const Context& context, std::error_code& error) {
-  Waited waited = Waited::context_over;
-  bool over_first = !detail::wait_with(context, error, [&](sched::CancelSource* source) {
-    waited = wait_for_all(source);
-    return waited != Waited::context_over;
+  return detail::wait_with(context, error, [this](sched::CancelSource* source) {
+    return wait_within({.source = source});
   });
-  if (over_first) return false;
+}
+
+bool TaskGroup::wait_within(const detail::WaitLimit& limit) {
+  Waited waited = wait_for_all(limit);
+  if (waited == Waited::limit_reached) return false;
   report(waited);
   return true;
 }
@@ -96,15 +98,17 @@ bool TaskGroup::take_slot(const Context& context, std::error_code& error) {
   return true;
 }
 
-bool TaskGroup::try_take_slot() {
+bool TaskGroup::take_slot_until(detail::DeadlineNs deadline) {
   if (running_.counts_dropped()) forget_dropped();
-  if (slots_ && !slots_->try_acquire()) return false;
+  if (slots_ && !slots_->try_acquire_until(detail::steady_time(deadline))) return false;
   active_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its acquire. done() is
-// last: wait() may destroy the group then.
+bool TaskGroup::try_take_slot() { return take_slot_until(0); }
+
+// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its
+// acquire. done() is last: wait() may destroy the group then.
 void TaskGroup::end_one() {
   if (slots_) slots_->release();
   active_.fetch_sub(1, std::memory_order_release);

@@ -1,19 +1,21 @@
-// watch.h: connections that take too long are told so.
+// timeouts.h: ends the waits of connections that take too long.
 //
-// A busy connection changes what it waits for several times per request. Timers for that would cost more than the rest. So
-// each connection only writes down what it does and until when, and one goroutine per server, the watchman, looks at
-// all of them every now and then. To end a wait it moves the stream's deadline into the past: the connection's own
-// goroutine wakes up with errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
+// A busy connection changes what it waits for several times per request. Timers for that would cost
+// more than the rest. So each connection has a PhaseClock, in which it notes what it does and until
+// when. One goroutine per server, that of Timeouts, looks at all of them now and then. To end a
+// wait it moves the stream's deadline into the past: the connection's own goroutine wakes up with
+// errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
 //
-// A handler that works for long, and has asked for its request's context, is told by it that the client has left: the watchman
-// asks the system.
+// A handler that works for long, and has asked for its request's context, learns from it that the
+// client has left: the goroutine of Timeouts asks the system.
 //
-// At the limit of connections those are asked to end that have been silent for longest. At a shutdown all silent ones are,
-// but not at once if they have just been answered, or have just come: a client that knows nothing of it may have sent a
-// request. A connection that is asked to end looks first whether bytes have come (Connection::receive_more).
+// At the limit of connections, Timeouts asks the connections that have been silent for longest to
+// end. At a shutdown it asks all silent ones, but not at once if they have just been answered or
+// have just come: a client that does not know of the shutdown may have sent a request. A connection
+// that is asked to end first looks whether bytes have come (Connection::receive_more).
 //
-// Writing down and looking are under the connection's mutex, so a deadline that is moved belongs to the phase that was
-// seen. The next phase takes it away again.
+// Noting and looking are under the connection's mutex, so a moved deadline belongs to the phase
+// that was seen. The next phase removes it.
 #pragma once
 
 #include <atomic>
@@ -52,22 +54,23 @@ std::int64_t rough_now_ns() noexcept;
 // When a time that begins then, by that clock, is over.
 std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept;
 
-class Watchman;
+class Timeouts;
 
-class Watched {
+class PhaseClock {
  public:
-  // Has the watchman look at it from now on.
-  Watched(Watchman& watchman, net::Stream& stream);
-  ~Watched();
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  // Has the timeouts look at it from now on.
+  PhaseClock(Timeouts& timeouts, net::Stream& stream);
+  ~PhaseClock();
+  PhaseClock(const PhaseClock&) = delete;
+  PhaseClock& operator=(const PhaseClock&) = delete;
 
   // Says what the connection does from now on, for at most the time of that phase.
   void enter(Phase phase);
   // The same until a given time.
   void enter_until(Phase phase, std::int64_t due_ns);
 
-  // From now on, until forget_context(), the context is cancelled when the peer has gone, at the next look.
+  // From now on, until forget_context(), the context is cancelled when the peer has gone, at the
+  // next look.
   void cancel_if_peer_leaves(const Context& context);
   void forget_context();
 
@@ -75,7 +78,7 @@ class Watched {
   bool has_to_end() const;
 
  private:
-  friend class Watchman;
+  friend class Timeouts;
   void change(Phase phase, std::int64_t due_ns, std::int64_t now_ns);
   void look(std::int64_t now_ns);
   // The server shuts down: a silent connection has little time left.
@@ -86,12 +89,12 @@ class Watched {
   std::optional<Context> take_context_of_departed();
   void end_wait_locked();
 
-  Watchman& watchman_;
+  Timeouts& timeouts_;
   net::Stream& stream_;
 
-  // guarded by the watchman's mutex_
-  Watched* next_ = nullptr;
-  Watched* previous_ = nullptr;
+  // guarded by the timeouts's mutex_
+  PhaseClock* next_ = nullptr;
+  PhaseClock* previous_ = nullptr;
 
   mutable Mutex mutex_;
   // guarded by mutex_
@@ -103,9 +106,9 @@ class Watched {
   std::optional<Context> context_;  // to cancel if the peer leaves
 };
 
-class Watchman : public std::enable_shared_from_this<Watchman> {
+class Timeouts : public std::enable_shared_from_this<Timeouts> {
  public:
-  Watchman(const PhaseTimes& times, std::chrono::nanoseconds look_every)
+  Timeouts(const PhaseTimes& times, std::chrono::nanoseconds look_every)
       : times_(times), look_every_(look_every) {}
 
   std::int64_t time_of(Phase phase) const { return times_.of(phase); }
@@ -117,33 +120,33 @@ class Watchman : public std::enable_shared_from_this<Watchman> {
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   // Closes all streams.
   void cut_off();
-  // Asks so many connections to end, to make room: first those that have never sent a whole header and have been silent for a
-  // second, and those that linger although all is said, then those between requests, each time
-  // the most silent ones. At most 64.
+  // Asks so many connections to end, to make room: first those that have never sent a whole header
+  // and have been silent for a second, and those that linger although all is said; then those
+  // between requests; each time the most silent ones. At most 64.
   void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);
 
  private:
-  friend class Watched;
-  void add(Watched& connection);
-  void remove(Watched& connection);
+  friend class PhaseClock;
+  void add(PhaseClock& connection);
+  void remove(PhaseClock& connection);
   void walk();
   void look_for_departed(std::unique_lock<Mutex>& hold);
 
   const PhaseTimes times_;
   const std::chrono::nanoseconds look_every_;
-  // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and then looks at each
-  // under its mutex: one of the two sees the other.
-  // atomic, published: the mutexes order it
+  // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and
+  // then looks at each under its mutex: one of the two sees the other. atomic, published: the
+  // mutexes order it
   std::atomic<bool> draining_{false};
 
   mutable Mutex mutex_;
   CondVar changed_;  // there is none left
   // guarded by mutex_
-  Watched* first_ = nullptr;  // the newest
-  Watched* last_ = nullptr;
-  Watched* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
+  PhaseClock* first_ = nullptr;  // the newest
+  PhaseClock* last_ = nullptr;
+  PhaseClock* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
   std::size_t count_ = 0;
   bool walks_ = false;
 };

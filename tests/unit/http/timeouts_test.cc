@@ -1,6 +1,6 @@
-// watch_test.cc: which connections have to go when room is needed, and when a server ends.
+// timeouts_test.cc: which connections have to go when room is needed, and when a server ends.
 
-#include "http/watch.h"
+#include "http/timeouts.h"
 
 #include <magpie/magpie.h>
 #include <magpie/net/unix.h>
@@ -34,10 +34,10 @@ PhaseTimes no_times() {
 // A connection that only waits.
 class Waiting {
  public:
-  explicit Waiting(const std::shared_ptr<Watchman>& watchman)
-      : ends_(MemoryStream::pair()), watched_(*watchman, *ends_.second) {}
-  void enter(Phase phase) { watched_.enter(phase); }
-  bool has_to_end() const { return watched_.has_to_end(); }
+  explicit Waiting(const std::shared_ptr<Timeouts>& timeouts)
+      : ends_(MemoryStream::pair()), clock_(*timeouts, *ends_.second) {}
+  void enter(Phase phase) { clock_.enter(phase); }
+  bool has_to_end() const { return clock_.has_to_end(); }
   // Whether a read is refused although there is something to read.
   bool is_woken() {
     ends_.first->write("x");
@@ -52,7 +52,7 @@ class Waiting {
 
  private:
   std::pair<std::unique_ptr<MemoryStream>, std::unique_ptr<MemoryStream>> ends_;
-  Watched watched_;
+  PhaseClock clock_;
 };
 
 void let_the_clock_go_on() {
@@ -60,18 +60,18 @@ void let_the_clock_go_on() {
   EXPECT_TRUE(support::eventually([now] { return rough_now_ns() > now; }));
 }
 
-TEST(HttpWatch, WhatIsDueInThreeHundredYearsIsNeverDue) {
+TEST(HttpTimeouts, WhatIsDueInThreeHundredYearsIsNeverDue) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   EXPECT_EQ(due_in(kSecond, detail::kNoDeadline - kSecond), detail::kNoDeadline);
   EXPECT_EQ(due_in(kSecond, detail::kNoDeadline), detail::kNoDeadline);
   EXPECT_GE(due_in(kSecond, kSecond), 2 * kSecond);
 }
 
-RT_TEST(HttpWatch, TheIdlestConnectionsHaveToGoFirst) {
-  auto watchman = std::make_shared<Watchman>(no_times(), 1h);
+RT_TEST(HttpTimeouts, TheIdlestConnectionsHaveToGoFirst) {
+  auto timeouts = std::make_shared<Timeouts>(no_times(), 1h);
   std::vector<std::unique_ptr<Waiting>> all;
   for (int i = 0; i < 5; ++i) {
-    all.push_back(std::make_unique<Waiting>(watchman));
+    all.push_back(std::make_unique<Waiting>(timeouts));
     all.back()->enter(Phase::idle);
     let_the_clock_go_on();
   }
@@ -79,7 +79,7 @@ RT_TEST(HttpWatch, TheIdlestConnectionsHaveToGoFirst) {
   all[0]->enter(Phase::idle);
   all[1]->enter(Phase::resting);  // rests, which makes it no younger
   all[3]->enter(Phase::busy);
-  watchman->evict(2);
+  timeouts->evict(2);
   EXPECT_FALSE(all[0]->has_to_end());
   EXPECT_TRUE(all[1]->has_to_end());
   EXPECT_TRUE(all[2]->has_to_end());
@@ -87,34 +87,34 @@ RT_TEST(HttpWatch, TheIdlestConnectionsHaveToGoFirst) {
   EXPECT_FALSE(all[4]->has_to_end());
   EXPECT_TRUE(all[1]->is_woken());
   EXPECT_FALSE(all[4]->is_woken());
-  watchman->evict(2);  // those two are on their way
+  timeouts->evict(2);  // those two are on their way
   EXPECT_FALSE(all[4]->has_to_end());
-  watchman->evict(3);
+  timeouts->evict(3);
   EXPECT_TRUE(all[4]->has_to_end());
   EXPECT_FALSE(all[0]->has_to_end());
-  watchman->evict(64);
+  timeouts->evict(64);
   EXPECT_TRUE(all[0]->has_to_end());
   EXPECT_FALSE(all[3]->has_to_end());  // busy
 }
 
-RT_TEST(HttpWatch, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
-  auto watchman = std::make_shared<Watchman>(no_times(), 1h);
-  Waiting idle(watchman), silent(watchman), half(watchman);
+RT_TEST(HttpTimeouts, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
+  auto timeouts = std::make_shared<Timeouts>(no_times(), 1h);
+  Waiting idle(timeouts), silent(timeouts), half(timeouts);
   idle.enter(Phase::idle);
   silent.enter(Phase::fresh);
   half.enter(Phase::head);
   sleep_for(1200ms);  // that long they are given
-  Waiting fresh(watchman);
+  Waiting fresh(timeouts);
   fresh.enter(Phase::fresh);
-  watchman->evict(2);
+  timeouts->evict(2);
   EXPECT_TRUE(silent.has_to_end());
   EXPECT_TRUE(half.has_to_end());
   EXPECT_FALSE(idle.has_to_end());
-  watchman->evict(3);
+  timeouts->evict(3);
   EXPECT_TRUE(idle.has_to_end());
 }
 
-RT_TEST(HttpWatch, ConnectionsThatLingerGoBeforeIdleOnes) {
+RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
   PhaseTimes times = no_times();
   times.ns[static_cast<std::size_t>(Phase::lingering)] = std::chrono::nanoseconds(1h).count();
   auto watchman = std::make_shared<Watchman>(times, 1h);
@@ -132,14 +132,14 @@ RT_TEST(HttpWatch, ConnectionsThatLingerGoBeforeIdleOnes) {
   EXPECT_TRUE(idle.has_to_end());
 }
 
-RT_TEST(HttpWatch, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
+RT_TEST(HttpTimeouts, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
   PhaseTimes times = no_times();
-  auto watchman = std::make_shared<Watchman>(times, 1h);
-  Waiting resting(watchman), idle(watchman), busy(watchman);
+  auto timeouts = std::make_shared<Timeouts>(times, 1h);
+  Waiting resting(timeouts), idle(timeouts), busy(timeouts);
   resting.enter(Phase::idle);
   resting.enter(Phase::resting);
   idle.enter(Phase::idle);
-  watchman->drain();
+  timeouts->drain();
   EXPECT_TRUE(resting.is_woken());
   // After that it has a moment too, and then it is told, although nobody looked for an hour.
   busy.enter(Phase::idle);
@@ -150,10 +150,10 @@ RT_TEST(HttpWatch, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
 // One whose peer has left, and who may want to hear of it again and again.
 class Departed {
  public:
-  explicit Departed(const std::shared_ptr<Watchman>& watchman)
-      : stream_(left()), watched_(*watchman, stream_) {}
+  explicit Departed(const std::shared_ptr<Timeouts>& timeouts)
+      : stream_(left()), clock_(*timeouts, stream_) {}
   ~Departed() {
-    watched_.forget_context();
+    clock_.forget_context();
     std::lock_guard hold(mutex_);
     when_told_ = nullptr;
   }
@@ -166,7 +166,7 @@ class Departed {
   void listen_locked() {
     Context context = Context::background().with_cancel();
     hear_.push_back(std::make_unique<std::stop_callback<Hear>>(context.stop_token(), Hear{*this}));
-    watched_.cancel_if_peer_leaves(context);
+    clock_.cancel_if_peer_leaves(context);
   }
 
  private:
@@ -186,18 +186,18 @@ class Departed {
   };
 
   net::UnixConn stream_;
-  Watched watched_;
+  PhaseClock clock_;
   Mutex mutex_;
   // guarded by mutex_, but for the end: nobody is told any more
   std::function<void()> when_told_;
   std::vector<std::unique_ptr<std::stop_callback<Hear>>> hear_;
 };
 
-RT_TEST(HttpWatch, EveryContextOfAClientThatLeftIsCancelledHoweverManyLeave) {
-  auto watchman = std::make_shared<Watchman>(no_times(), 1ms);
-  Departed oldest(watchman);
+RT_TEST(HttpTimeouts, EveryContextOfAClientThatLeftIsCancelledHoweverManyLeave) {
+  auto timeouts = std::make_shared<Timeouts>(no_times(), 1ms);
+  Departed oldest(timeouts);
   std::vector<std::unique_ptr<Departed>> newer;
-  for (int i = 0; i < 70; ++i) newer.push_back(std::make_unique<Departed>(watchman));
+  for (int i = 0; i < 70; ++i) newer.push_back(std::make_unique<Departed>(timeouts));
   // Those that were told ask again before the next look. The newest counts the looks.
   constexpr int kMostLooks = 1000;
   std::atomic<int> looks{0}, last_look{-1};
