@@ -104,7 +104,7 @@ void drop_abandoned() {
       return runtime->abandoned_timers.take();
     }();
     if (timer == nullptr) return;
-    timer->drop(*timer);
+    timer->free(*timer);
   }
 }
 
@@ -186,8 +186,9 @@ void watch_over(Runtime& rt, M* m, std::int64_t when_ns) {
   if (!rt.watch.covers(when_ns)) wake_searcher(rt, m);
 }
 
+// All leave their sets before the first is freed. That runs code of users, which may stop other timers, or wait for a thread
+// that does: and whoever stops one at the end of the runtime waits until it is in no set.
 void drop_timers(Runtime& rt) {
-  while (Timer* timer = rt.abandoned_timers.take()) timer->drop(*timer);
   for (P* p : rt.ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
       if (timer->drop != nullptr) {
@@ -197,6 +198,7 @@ void drop_timers(Runtime& rt) {
       }
     }
   }
+  while (Timer* timer = rt.abandoned_timers.take()) timer->free(*timer);
 }
 
 }  // namespace magpie::sched

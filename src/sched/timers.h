@@ -32,7 +32,7 @@ timer::TimerSet::Removal disarm(Timer& timer);
 // The same, and waits, briefly, until nobody touches the record any more. No lock that fire takes may be held.
 void disarm_and_settle(Timer& timer);
 
-// By fire, of a timer that has no owner any more, as its last touch: its drop is called by a goroutine that calls
+// By fire or drop, of a timer that has no owner any more, as its last touch: its free is called by a goroutine that calls
 // drop_abandoned(), or as the runtime ends.
 void abandon(Timer& timer);
 void drop_abandoned();

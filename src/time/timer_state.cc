@@ -76,12 +76,14 @@ void TimerState::free_outside() {
   }
 }
 
-// The runtime ends, or it was abandoned.
+// The runtime ends.
 void TimerState::drop_state(timer::Timer& timer) {
   auto& self = static_cast<TimerState&>(timer);
   self.lock.lock();
-  if (self.finish_and_unlock()) delete &self;
+  if (self.finish_and_unlock()) sched::abandon(self);
 }
+
+void TimerState::free_state(timer::Timer& timer) { delete &static_cast<TimerState&>(timer); }
 
 // False: no memory now.
 bool TimerState::deliver_locked(std::int64_t now_ns) {

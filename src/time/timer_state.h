@@ -20,7 +20,7 @@ namespace magpie::detail {
 
 struct TimerState : timer::Timer {
   TimerState(std::int64_t period, TimerCall its_call)
-      : Timer(fire_state, drop_state),
+      : Timer(fire_state, drop_state, free_state),
         ticks(period != 0),
         call(std::move(its_call)),
         period_ns(period) {}
@@ -50,6 +50,7 @@ struct TimerState : timer::Timer {
  private:
   static void* fire_state(timer::Timer& timer);
   static void drop_state(timer::Timer& timer);
+  static void free_state(timer::Timer& timer);
 
   bool stop_late();
   void fire_locked();

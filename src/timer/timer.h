@@ -65,10 +65,14 @@ struct Timer {
   // Called when the time has come, on a thread of the scheduler, with no lock held; must not block. Ends with
   // finished(), or with another insert. Returns what became ready, in the scheduler's terms, or null.
   using Fire = void* (*)(Timer& self);
-  // Called instead of fire, if there is one, when the timer's scheduler ends while it is in a set. Ends with finished().
+  // Called instead of fire, if there is one, when the timer's scheduler ends while it is in a set. Runs no code of users: others
+  // of the same scheduler are still in their sets. Ends with finished(), or abandons the timer (sched/timers.h).
   using Drop = void (*)(Timer& self);
+  // Called for a timer that was abandoned: it has no owner, and goes. May run code of users.
+  using Free = void (*)(Timer& self);
 
-  explicit Timer(Fire on_time, Drop on_end = nullptr) : fire(on_time), drop(on_end) {}
+  explicit Timer(Fire on_time, Drop on_end = nullptr, Free abandoned = nullptr)
+      : fire(on_time), drop(on_end), free(abandoned) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
@@ -78,6 +82,7 @@ struct Timer {
   // fixed after construction
   const Fire fire;
   const Drop drop;
+  const Free free;
 
   TimerWord word;  // [timer]
 
