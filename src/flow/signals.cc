@@ -40,8 +40,8 @@
 #include "base/event.h"
 #include "base/immortal.h"
 #include "chan/channel.h"
+#include "sched/current.h"
 #include "sched/deadlock.h"
-#include "sched/presence.h"
 #include "sched/runtime.h"
 
 namespace magpie::detail {
@@ -209,11 +209,16 @@ bool is_awaited() {
 
 // ---- forks
 
-// 0: there is none.
+int preempting_signal_of(const sched::Runtime& rt) {
+  return rt.options.preempt ? rt.options.preempt_signal : 0;
+}
+
+// 0: there is none. Called in the middle of a fork(), where other handlers hold locks: so a goroutine does not enter the runtime,
+// where it would wait if it had no P, and never go on if the runtime ended. Its thread keeps the runtime there.
 int preempting_signal() {
-  sched::Presence here;
-  if (here.generation() == 0 || !sched::runtime->options.preempt) return 0;
-  return sched::runtime->options.preempt_signal;
+  if (sched::current_m() != nullptr) return preempting_signal_of(*sched::runtime);
+  sched::Outsider leave;
+  return leave ? preempting_signal_of(*sched::runtime) : 0;
 }
 
 bool can_be_had(int signal) {

@@ -144,6 +144,29 @@ void on_each_thread(void (*look)()) {
     WaitGroup group;
     std::atomic<int> looked{0};
     for (int i = 0; i < 4; ++i) {
+// Handlers of fork() hold locks for the time of the fork. A goroutine that has lost its P must not wait for one among them: if
+// the runtime ends it never goes on, and nobody can fork any more.
+TEST(Fork, ByAGoroutineThatIsDroppedLeavesNoLockHeld) {
+  Signals needed_by_servers({SIGUSR2});  // with it come all handlers
+  for (int round = 0; round < 50; ++round) {
+    run(Options{.procs = 1}, [] {
+      for (int i = 0; i < 12; ++i) {
+        go([i] {
+          usleep(static_cast<useconds_t>(100 * i));  // it loses its P
+          pid_t child = fork();
+          if (child == 0) _exit(0);
+          while (waitpid(child, nullptr, 0) != child) {
+          }
+        });
+      }
+      sleep_for(500us);
+    });
+  }
+  pid_t child = fork();
+  if (child == 0) _exit(7);
+  EXPECT_EQ(exit_code_of(child), 7);
+}
+
       group.go([&] {
         look();
         ++looked;
