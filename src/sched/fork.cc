@@ -12,15 +12,16 @@
 namespace magpie::sched {
 namespace {
 
+// Another thread may have been anywhere in run(), or on its way through the gate, also while there was no runtime.
 void in_child() {
   forget_waiting_threads();
+  forget_outsiders();
+  forget_run();
   if (runtime == nullptr) return;
   if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
   set_current_m(nullptr);
-  forget_outsiders();
-  forget_run();
   forget_timers(*runtime);
   note_forgotten_run(runtime->generation);
   runtime = nullptr;

@@ -15,6 +15,8 @@
 #include <stdexcept>
 
 #include "base/sanitizer.h"
+#include <string>
+#include <thread>
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -105,6 +107,41 @@ RT_TEST(Fork, TheChildHasNoRuntimeAndMayStartOne) {
 }
 #endif
 
+
+// Forks many times, while another thread does `beside` again and again, and counts the children that could not use run().
+template <class F>
+int children_without_run(F beside) {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) beside();
+  });
+  constexpr int kForks = 100;
+  int without = 0;
+  for (int i = 0; i < kForks; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      try {
+        run([] { spawn([] {}).join(); });
+      } catch (const std::logic_error&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    if (exit_code_of(child) != 0) ++without;
+  }
+  stop = true;
+  other.join();
+  return without;
+}
+
+TEST(Fork, TheChildMayStartARuntimeWhereverInRunAnotherThreadWas) {
+  EXPECT_EQ(children_without_run([] { run([] {}); }), 0);
+}
+
+TEST(Fork, TheChildsRunReturnsAlthoughAnotherThreadWasAboutToLookForARuntime) {
+  EXPECT_EQ(children_without_run([] { (void)procs(); }), 0);
+}
 // A signal of the user's own may interrupt a goroutine, the scheduler, or a thread that was preempted.
 TEST(Signals, HandlersOfTheUserRunBesideEverything) {
   static std::atomic<int> ticks{0};
