@@ -1,5 +1,8 @@
 // sysmon_taking.cc: sysmon takes a P from an M that blocks or has computed for long: who gets it, is the thread stopped, and
 // what if nobody can have it.
+#include <algorithm>
+#include <chrono>
+
 #include "base/clock.h"
 #include "base/other_thread.h"
 #include "sched/bound.h"
@@ -88,7 +91,9 @@ void Sysmon::take(Runtime& rt, P* p, M* m, Because because, Need need) {
   p->counters.handed_off.increment();
   if (because != Because::blocked) p->counters.preempted.increment();
   if (ran_long) {
-    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
+    // At most a slice: before that nobody waited for it.
+    std::int64_t slice_ns = std::chrono::nanoseconds(rt.options.time_slice).count();
+    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * std::min(used, slice_ns);
   }
   if (m->is_in_blocking_call()) rt.long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_look = 0;  // look there first
