@@ -107,7 +107,9 @@ struct M {
   bool has_ended = false;  // guarded by Threads' lock: its record may be used again
 
   base::Event wake_up;
-  base::Atomic<bool> in_own_sleep{false};  // atomic, a hint: the valve reads it
+  // Odd while it sleeps in the runtime's own way, and never the same twice.
+  // atomic, a hint: the thread writes, the valve reads
+  base::Atomic<std::uint32_t> own_sleeps{0};
   pthread_t thread{};
   base::Atomic<pid_t> tid{0};       // atomic, a hint: written before it holds its first P
   std::int64_t handed_over_ns = 0;  // thread only: when blocking() handed its P over; 0: it did not

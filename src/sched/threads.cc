@@ -36,7 +36,7 @@ constexpr std::int64_t kMakersSliceNs = 100'000;  // somebody waits for it
 void begin_m(M* m) {
   m->exceptions = context::thread_exception_state();
   m->tid.store(gettid(), base::relaxed);
-  base::note_own_sleeps_in(&m->in_own_sleep);
+  base::note_own_sleeps_in(&m->own_sleeps);
   set_current_m(m);
   open_signal_stack(m);
   runtime->preemption.unblock(m);
