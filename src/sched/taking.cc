@@ -25,10 +25,12 @@ Heir choose_sleeping_thread(Runtime& rt) {
 
 Heir choose_stopped(Runtime& rt) { return Heir{.stopped = rt.global.pop_held()}; }
 
-Heir choose_bound(Runtime& rt) { return Heir{.stopped = take_bound(rt)}; }
+Heir choose_bound(Runtime& rt) { return Heir{.bound = take_bound(rt)}; }
 
 void put_back(Runtime& rt, Heir heir) {
   if (heir.stopped != nullptr) rt.global.push_held_front(heir.stopped);
+  // Not in the held line: the valve lets out those that are there, and this one may need a P to go on.
+  if (heir.bound != nullptr) rt.global.push_urgent_front(heir.bound);
   if (heir.thread != nullptr) {
     std::lock_guard hold(rt.idle.lock());
     if (rt.world.ending()) {
@@ -44,6 +46,7 @@ void put_back(Runtime& rt, Heir heir) {
 
 M* hand_over(Runtime& rt, P* p, Heir heir) {
   if (heir.stopped != nullptr) return hand_p_to_thread_of(rt, p, heir.stopped);
+  if (heir.bound != nullptr) return hand_p_to_thread_of(rt, p, heir.bound);
   heir.thread->handed = p;
   heir.thread->handed_searching = false;
   return heir.thread;
