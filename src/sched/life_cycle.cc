@@ -90,6 +90,7 @@ void main_body(void* room, detail::TaskOrder order) {
   if (current_m() == nullptr) [[unlikely]]
     returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
+  if (M* m = current_m()) destroy_locals(m->current);  // they may wait, and the runtime still runs
   while (!runtime->world.try_begin_end()) yield();
   Entry entry;  // it must not be stopped with the lock of all who rest
   runtime->world.end(*runtime);

@@ -1,6 +1,7 @@
 #include "sched/loop.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "context/float_control.h"
@@ -162,19 +163,10 @@ inline M* leave(M* m, G* g, G* next) {
   return switch_away(m, g, next);
 }
 
-// Destroys goroutine-local values, as the goroutine: a destructor may block, or use other such values.
-void destroy_locals(GExtra& extra) {
-  while (!extra.locals.empty()) {
-    GExtra::LocalValue local = extra.locals.back();
-    extra.locals.pop_back();
-    local.destroy(local.value);
-  }
-}
-
 // After the body; user code, outside the runtime.
 void end_body(G* g) {
   if (g->extra == nullptr) return;
-  destroy_locals(*g->extra);
+  destroy_locals(g);
   if (!g->joinable) drop_extra(g);
 }
 
@@ -319,6 +311,16 @@ void loop(M* m) {
 
 }  // namespace
 
+void destroy_locals(G* g) {
+  if (g->extra == nullptr) return;
+  std::vector<GExtra::LocalValue>& locals = g->extra->locals;
+  while (!locals.empty()) {
+    GExtra::LocalValue local = locals.back();
+    locals.pop_back();
+    local.destroy(local.value);
+  }
+}
+
 void go_on_after_uncaught() {
   M* m = end_fresh(current_m()->current);
   leave_own_stack(m);
@@ -400,7 +402,7 @@ void run_in_place(M* m, G* child) {
   m->grip.leave();
   child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
   if (child->extra != nullptr) [[unlikely]]
-    destroy_locals(*child->extra);
+    destroy_locals(child);
   note_body_is_over(child);
   m = come_back();
 

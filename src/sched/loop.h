@@ -28,6 +28,9 @@ M* leave_goroutine(M* m, G* g, G* next, Commit commit, void* argument);
 // The same for a goroutine that yields: it goes to the end of the ring.
 void leave_yielding(M* m, G* g, G* next);
 
+// Destroys the goroutine-local values of g, as g: a destructor may block, or use other such values. Outside the runtime.
+void destroy_locals(G* g);
+
 // Runs the loop on the calling thread until the runtime ends. The M holds a P.
 void run_loop(M* m);
 
