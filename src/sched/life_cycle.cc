@@ -229,7 +229,9 @@ R with_runtime(F f, R otherwise) {
 
 std::uint64_t goroutine_id() {
   M* m = current_m();
-  return m == nullptr ? 0 : m->current->id;
+  if (m == nullptr) return 0;
+  G* g = m->current;
+  return g == nullptr ? 0 : g->id;
 }
 
 int num_threads() {
