@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <span>
@@ -75,6 +76,8 @@ Options checked(Options options) {
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
   }
+  constexpr std::chrono::hours kForEver{24 * 365};  // some of them fit in 64 bits of nanoseconds
+  options.time_slice = std::min<std::chrono::microseconds>(options.time_slice, kForEver);
   return options;
 }
 
@@ -87,10 +90,10 @@ void main_body(void* room, detail::TaskOrder order) {
   if (order == detail::TaskOrder::drop) return;
   Main main = *static_cast<Main*>(room);
   main.body(main.argument);
+  if (M* m = current_m()) destroy_locals(m->current);  // they may wait, and the runtime still runs
   if (current_m() == nullptr) [[unlikely]]
     returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
-  if (M* m = current_m()) destroy_locals(m->current);  // they may wait, and the runtime still runs
   while (!runtime->world.try_begin_end()) yield();
   Entry entry;  // it must not be stopped with the lock of all who rest
   runtime->world.end(*runtime);
@@ -227,6 +230,7 @@ R with_runtime(F f, R otherwise) {
 
 }  // namespace
 
+// Also in a signal handler, on a thread that is between two goroutines.
 std::uint64_t goroutine_id() {
   M* m = current_m();
   if (m == nullptr) return 0;
