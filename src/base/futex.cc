@@ -14,19 +14,20 @@
 namespace magpie::base {
 namespace {
 
-thread_local std::atomic<bool>* own_sleep = nullptr;
+thread_local std::atomic<std::uint32_t>* own_sleeps = nullptr;
 
 class OwnSleep {
  public:
-  OwnSleep() { note(true); }
-  ~OwnSleep() { note(false); }
+  OwnSleep() { note(); }
+  ~OwnSleep() { note(); }
   OwnSleep(const OwnSleep&) = delete;
   OwnSleep& operator=(const OwnSleep&) = delete;
 
  private:
-  // relaxed: a hint for sysmon, which looks more than once
-  static void note(bool asleep) {
-    if (own_sleep != nullptr) own_sleep->store(asleep, std::memory_order_relaxed);
+  // Odd while it sleeps. relaxed: for sysmon, which asks the kernel in between
+  static void note() {
+    if (own_sleeps == nullptr) return;
+    own_sleeps->store(own_sleeps->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 };
 
@@ -43,7 +44,7 @@ void let_signals_in() {
 
 }  // namespace
 
-void note_own_sleeps_in(std::atomic<bool>* place) { own_sleep = place; }
+void note_own_sleeps_in(std::atomic<std::uint32_t>* place) { own_sleeps = place; }
 
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected) {
 #if defined(MAGPIE_TSAN)

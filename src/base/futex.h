@@ -11,9 +11,9 @@
 
 namespace magpie::base {
 
-// Where the calling thread notes that it sleeps in one of these calls, so that others can tell it from sleeping for a lock of
-// somebody else; null: nowhere.
-void note_own_sleeps_in(std::atomic<bool>* place);
+// Where the calling thread counts, once as it begins and once as it ends, that it sleeps in one of these calls, so that others
+// can tell it from sleeping for a lock of somebody else; null: nowhere.
+void note_own_sleeps_in(std::atomic<std::uint32_t>* place);
 
 // Sleeps while *word == expected; may return early for no reason.
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected);

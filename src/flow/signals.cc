@@ -41,7 +41,7 @@
 #include "base/event.h"
 #include "base/immortal.h"
 #include "chan/channel.h"
-#include "sched/presence.h"
+#include "sched/current.h"
 #include "sched/rest/deadlock.h"
 #include "sched/run/runtime.h"
 
@@ -210,11 +210,16 @@ bool is_awaited() {
 
 // ---- forks
 
-// 0: there is none.
+// 0: there is none. Called in the middle of a fork() too, where other handlers hold locks. So a goroutine does not
+// enter the runtime: without a P it would wait there, and never go on if the runtime ended. Its thread keeps the
+// runtime there.
 int preempting_signal() {
-  sched::Presence here;
-  if (here.generation() == 0 || !sched::runtime->options.preempt) return 0;
-  return sched::runtime->options.preempt_signal;
+  bool is_goroutine = sched::current_m() != nullptr;
+  if (!is_goroutine && !sched::begin_visit()) return 0;
+  const Options& options = sched::runtime->options;
+  int signal = options.preempt ? options.preempt_signal : 0;
+  if (!is_goroutine) sched::end_visit();
+  return signal;
 }
 
 bool can_be_had(int signal) {

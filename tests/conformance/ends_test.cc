@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -148,6 +149,37 @@ TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
     main_returns = true;
   });
   EXPECT_TRUE(third_began) << "run() has not waited for it";
+}
+
+// Functions that timers were to call are destroyed as run() ends. What they own may be timers that are armed too.
+TEST(Ends, AFunctionThatATimerWasToCallMayOwnOtherTimers) {
+  run([] {
+    Context context = Context::background().with_timeout(2h);
+    (void)after_func(1h, [context] {});
+    (void)after_func(1h, [timer = std::make_shared<Timer>(2h)] {});
+    (void)after_func(1h, [ticker = std::make_shared<Ticker>(2h)] {});
+  });
+}
+
+// The destructor of such a function waits for a thread, and the thread stops another timer of the same run().
+TEST(Ends, AThreadMayStopATimerWhileAFunctionThatAnotherWasToCallIsDestroyed) {
+  struct WaitsForThread {
+    explicit WaitsForThread(Timer timer)
+        : thread([this, timer] {
+            while (!dies) std::this_thread::yield();
+            timer.stop();
+          }) {}
+    ~WaitsForThread() {
+      dies = true;
+      thread.join();
+    }
+    std::atomic<bool> dies{false};
+    std::thread thread;
+  };
+  run([] {
+    Timer later = after_func(2h, [] {});
+    (void)after_func(1h, [waits = std::make_shared<WaitsForThread>(later)] {});
+  });
 }
 
 }  // namespace

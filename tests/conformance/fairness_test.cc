@@ -240,5 +240,36 @@ TEST(Fairness, PairsThatWakeEachOtherGetTimeNotTurns) {
   });
 }
 
+// A loop that was stopped waits for three times as long as it made others wait. What it computed before they came is not theirs.
+TEST(FairnessOfStops, ALoopIsNotStoppedForAsLongAsItComputedAlone) {
+  run(Options{.procs = 1}, [] {
+    constexpr auto kAlone = 1s;
+    std::atomic<bool> alone{true}, stop{false};
+    std::thread starts_others([&] {
+      while (alone) std::this_thread::yield();
+      for (int i = 0; i < 20; ++i) {
+        go([&stop] {
+          while (!stop) yield();
+        });
+      }
+    });
+    auto last = std::chrono::steady_clock::now();
+    std::chrono::nanoseconds longest{0};
+    // It never calls the runtime, so it stays on this thread.
+    const auto begin = cpu_time_of_this_thread();
+    for (auto used = 0ns; used < kAlone + 100ms; used = cpu_time_of_this_thread() - begin) {
+      if (used >= kAlone) alone = false;
+      const auto now = std::chrono::steady_clock::now();
+      if (!alone) longest = std::max(longest, now - last);
+      last = now;
+      let_signals_in();
+    }
+    EXPECT_LT(longest, kAlone);
+    stop = true;
+    blocking([&] { starts_others.join(); });
+    EXPECT_TRUE(eventually([] { return num_goroutines() == 1; }));
+  });
+}
+
 }  // namespace
 }  // namespace magpie

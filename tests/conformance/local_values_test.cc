@@ -1,5 +1,6 @@
 // local_values_test.cc: values of a Local belong to the goroutine and die with it.
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -128,6 +129,25 @@ TEST(LocalValues, AnOlderThreadLocalOfAPlainThreadMayUseThemInItsDestructor) {
     }).join();
     EXPECT_EQ(alive.use_count(), 1);
   }
+}
+
+// Main is a goroutine like any other: its values are destroyed while the runtime still runs.
+TEST(LocalValues, OfMainMayWaitWhileTheyAreDestroyed) {
+  static int destroyed;
+  destroyed = 0;
+  struct Waits {
+    bool armed = false;
+    ~Waits() {
+      if (!armed) return;
+      yield();
+      spawn([] { yield(); }).join();
+      sleep_for(std::chrono::microseconds(1));
+      ++destroyed;
+    }
+  };
+  static Local<Waits> value;
+  for (const int procs : {1, 2, 8}) run(Options{.procs = procs}, [] { value->armed = true; });
+  EXPECT_EQ(destroyed, 3);
 }
 
 }  // namespace

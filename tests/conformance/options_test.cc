@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "support/let_signals_in.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -98,6 +99,18 @@ TEST(Options, ThreadsThatWokeSomebodyAndEndedLeaveNoDeadlockBehind) {
     });
     for (auto& waker : wakers) waker.join();
   }
+}
+
+TEST(Options, ATimeSliceMayBeAsLongAsTheTypeAllows) {
+  run(Options{.procs = 1, .time_slice = std::chrono::microseconds::max()}, [] {
+    std::atomic<bool> other_ran{false};
+    go([&other_ran] { other_ran = true; });
+    const auto begin = support::cpu_time_of_this_thread();
+    while (support::cpu_time_of_this_thread() - begin < std::chrono::milliseconds(100))
+      support::let_signals_in();
+    EXPECT_FALSE(other_ran);
+    EXPECT_TRUE(support::eventually([&] { return other_ran.load(); }));
+  });
 }
 
 }  // namespace

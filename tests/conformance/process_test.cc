@@ -4,6 +4,7 @@
 #include <magpie/magpie.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -129,7 +132,65 @@ TEST(Fork, TheChildMayStartARuntimeWhateverOtherThreadsAskedFor) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
 }
+
+// Forks many times, while another thread does `beside` again and again, and counts the children that could not use run().
+template <class F>
+int children_without_run(F beside) {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) beside();
+  });
+  constexpr int kForks = 100;
+  int without = 0;
+  for (int i = 0; i < kForks; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      try {
+        run([] { spawn([] {}).join(); });
+      } catch (const std::logic_error&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    if (exit_code_of(child) != 0) ++without;
+  }
+  stop = true;
+  other.join();
+  return without;
+}
+
+TEST(Fork, TheChildMayStartARuntimeWhereverInRunAnotherThreadWas) {
+  EXPECT_EQ(children_without_run([] { run([] {}); }), 0);
+}
+
+TEST(Fork, TheChildsRunReturnsAlthoughAnotherThreadWasAboutToLookForARuntime) {
+  EXPECT_EQ(children_without_run([] { (void)procs(); }), 0);
+}
 #endif
+
+// Handlers of fork() hold locks for the time of the fork. A goroutine that has lost its P must not wait for one among them: if
+// the runtime ends it never goes on, and nobody can fork any more.
+TEST(Fork, ByAGoroutineThatIsDroppedLeavesNoLockHeld) {
+  Signals needed_by_servers({SIGUSR2});  // with it come all handlers
+  for (int round = 0; round < 50; ++round) {
+    run(Options{.procs = 1}, [] {
+      for (int i = 0; i < 12; ++i) {
+        go([i] {
+          usleep(static_cast<useconds_t>(100 * i));  // it loses its P
+          pid_t child = fork();
+          if (child == 0) _exit(0);
+          while (waitpid(child, nullptr, 0) != child) {
+          }
+        });
+      }
+      sleep_for(500us);
+    });
+  }
+  pid_t child = fork();
+  if (child == 0) _exit(7);
+  EXPECT_EQ(exit_code_of(child), 7);
+}
 
 // A signal of the user's own may interrupt a goroutine, the scheduler, or a thread that was preempted.
 TEST(Signals, HandlersOfTheUserRunBesideEverything) {
@@ -231,6 +292,47 @@ TEST(Threads, DestructorsOfThreadLocalsRunWhenTheRuntimesThreadsEnd) {
   });
   EXPECT_GE(made.load(), 1);
   EXPECT_GE(gone.load(), made.load() - 1);  // the thread that called run() lives on
+}
+
+// As a profiler does that notes what each thread is at: some threads run no goroutine at that moment.
+TEST(Signals, AHandlerMayAskForTheGoroutinesNumberOnAnyThread) {
+  static std::atomic<int> asked{0};
+  asked = 0;
+  struct sigaction mine = {}, before;
+  mine.sa_handler = [](int) {
+    (void)goroutine_id();
+    ++asked;
+  };
+  mine.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &mine, &before);
+  run(Options{.procs = 4}, [] {
+    WaitGroup group;
+    for (int i = 0; i < 8; ++i) group.go([] { blocking([] { usleep(1'000); }); });
+    group.wait();
+    sleep_for(1ms);
+    int sent = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      const int thread = std::stoi(entry.path().filename());
+      if (syscall(SYS_tgkill, getpid(), thread, SIGUSR1) == 0) ++sent;
+    }
+    EXPECT_GT(sent, 2);
+    // Those that sleep in a call which ThreadSanitizer does not know get it when they wake up.
+    EXPECT_TRUE(eventually([&] { return asked.load() != 0; }));
+  });
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST(Signals, AHandlerForFaultsThatIsInstalledDuringRunStays) {
+  struct sigaction mine = {}, before, after;
+  mine.sa_handler = [](int) { _exit(9); };
+  sigaction(SIGSEGV, nullptr, &before);
+  run([&] { sigaction(SIGSEGV, &mine, nullptr); });
+  sigaction(SIGSEGV, &before, &after);
+  EXPECT_EQ(after.sa_handler, mine.sa_handler);
+
+  run([] {});
+  sigaction(SIGSEGV, nullptr, &after);
+  EXPECT_EQ(after.sa_handler, before.sa_handler);
 }
 
 }  // namespace

@@ -6,11 +6,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/os.h"
+#include "sched/entry.h"
 #include "sched/run/inside.h"
+#include "sched/run/runtime.h"
+#include "sched/taking/taking.h"
 #include "support/at_procs.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
@@ -79,6 +84,39 @@ TEST_P(Valve, AStoppedHolderOfALockThatIsWaitedForInsideRunsOn) {
   for (int round = 0; round < (procs() == 1 ? 50 : 5) && openings == 0; ++round)
     run(Options{.procs = procs()}, [&openings] { openings = tie_a_knot(); });
   EXPECT_TRUE(openings != 0 || procs() > 1);
+}
+
+// At the limit on threads sysmon looks for a goroutine that brings its own thread, and may have to put it back. The valve lets
+// out whoever is in the stopped line; one that waits there with a ThreadLock would never go on.
+TEST(ValveAndThreadLock, AGoroutineWithAThreadLockThatGotNoPAfterAllIsNotTakenForAStoppedOne) {
+  run(Options{.procs = 1}, [] {
+    Chan<int> values(1);
+    std::atomic<bool> sent{false}, done{false};
+    go([&] {
+      ThreadLock lock;
+      values.recv();
+      done = true;
+    });
+    EXPECT_TRUE(eventually([] { return stats().waiting == 1; }));
+    std::thread sender([&] {
+      values.send(1);
+      sent = true;
+    });
+    std::size_t stopped;
+    bool found;
+    {
+      sched::Entry entry;  // nobody takes the P meanwhile, and nobody else takes the goroutine
+      spin_until(sent);
+      sched::Heir heir = sched::choose_bound();
+      found = !heir.is_nobody();
+      sched::put_back(heir);
+      stopped = sched::runtime->global.stopped();
+    }
+    EXPECT_TRUE(found);
+    EXPECT_EQ(stopped, 0U);
+    EXPECT_TRUE(eventually([&] { return done.load(); }));
+    blocking([&] { sender.join(); });
+  });
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ class GlobalQueue {
 
   // Before what is there: these have waited longest.
   void push_front(std::span<G* const> batch) { push_front(usual_, batch); }
+  void push_urgent_front(G* g) { push_front(urgent_, {&g, 1}); }
   void push_stopped_front(G* g) { push_front(stopped_, {&g, 1}); }
 
   // The oldest of a line, or null; the lines take turns.

@@ -106,9 +106,11 @@ struct M {
   base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
   // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
   base::Atomic<bool> signalled{false};
-  base::Atomic<bool> in_own_sleep{false};  // atomic, a hint: the valve reads it
-  Successor<M> successor;                  // [in-place] the M that got its P
-  Announcement<M> announcement;            // [announce] it gave its P away, see without_p.h
+  // Odd while it sleeps in the runtime's own way, and never the same twice.
+  // atomic, a hint: the thread writes, the valve reads
+  base::Atomic<std::uint32_t> own_sleeps{0};
+  Successor<M> successor;        // [in-place] the M that got its P
+  Announcement<M> announcement;  // [announce] it gave its P away, see without_p.h
 
   // ---- the OS thread: fixed once the M is known to others, or the thread's own
 

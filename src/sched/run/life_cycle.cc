@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <span>
@@ -21,6 +22,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "sched/core/ending.h"
 #include "sched/core/loop.h"
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
@@ -77,6 +79,8 @@ Options checked(Options options) {
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
   }
+  constexpr std::chrono::hours kForEver{24 * 365};  // some of them fit in 64 bits of nanoseconds
+  options.time_slice = std::min<std::chrono::microseconds>(options.time_slice, kForEver);
   return options;
 }
 
@@ -89,6 +93,11 @@ void main_body(void* room, detail::TaskOrder order) {
   if (order == detail::TaskOrder::drop) return;
   Main main = *static_cast<Main*>(room);
   main.body(main.argument);
+  M* m = current_m();
+  if (m == nullptr) [[unlikely]]
+    returned_in_forked_child();
+  // They may wait, and the runtime still runs.
+  if (GExtra* extra = m->current->extra) destroy_locals(*extra);
   if (current_m() == nullptr) [[unlikely]]
     returned_in_forked_child();
   // Kept for ever: nobody stops the world any more.
@@ -224,9 +233,12 @@ R with_runtime(F f, R otherwise) {
 
 }  // namespace
 
+// Also in a signal handler, on a thread that is between two goroutines.
 std::uint64_t goroutine_id() {
   M* m = current_m();
-  return m == nullptr ? 0 : m->current->id;
+  if (m == nullptr) return 0;
+  G* g = m->current;
+  return g == nullptr ? 0 : g->id;
 }
 
 int num_threads() {

@@ -20,8 +20,12 @@ class Stretch {
  public:
   bool has_begun() const { return began_at_ns_ >= 0; }
 
-  // CPU time that the thread, which has used `used_ns` by now, has computed since the first look without a sleep between.
+  // CPU time that the thread, which has used `used_ns` by now, has computed since the first look without a sleep between. One that
+  // has not run since the last look has not fallen asleep since either: so those that sleep for long cost no more than the look
+  // at their clock.
   std::int64_t length_ns(pid_t thread, std::int64_t used_ns) {
+    if (has_begun() && used_ns == looked_at_ns_) return used_ns - began_at_ns_;
+    looked_at_ns_ = used_ns;
     std::int64_t sleeps = base::sleeps_of(thread);
     if (!has_begun() || sleeps != sleeps_) {
       began_at_ns_ = used_ns;
@@ -31,7 +35,9 @@ class Stretch {
   }
 
  private:
-  std::int64_t began_at_ns_ = -1;  // of the thread's CPU time; -1: no look yet
+  // of the thread's CPU time
+  std::int64_t began_at_ns_ = -1;  // -1: no look yet
+  std::int64_t looked_at_ns_ = 0;  // at the last look
   std::int64_t sleeps_ = 0;
 };
 

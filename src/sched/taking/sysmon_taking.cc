@@ -1,5 +1,8 @@
 // sysmon_taking.cc: sysmon takes a P from an M that blocks or has computed for long: who gets it, is the thread stopped, and
 // what if nobody can have it.
+#include <algorithm>
+#include <chrono>
+
 #include "base/clock.h"
 #include "base/other_thread.h"
 #include "sched/rest/wake.h"
@@ -79,7 +82,9 @@ void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   if (!blocked) p->counters.preemptions.increment();
   if (because == Because::ran_long) {
     std::int64_t used = base::cpu_ns_of(m->os.tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
-    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * used;
+    // At most a slice: before that nobody waited for it.
+    std::int64_t slice_ns = std::chrono::nanoseconds(runtime->options.time_slice).count();
+    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * std::min(used, slice_ns);
   }
   if (m->is_in_blocking_call()) runtime->long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_look = 0;  // the next holder looks there first

@@ -25,10 +25,12 @@ Heir choose_sleeping_thread() {
 
 Heir choose_stopped() { return Heir{.stopped = runtime->global.pop_stopped()}; }
 
-Heir choose_bound() { return Heir{.stopped = take_bound()}; }
+Heir choose_bound() { return Heir{.bound = take_bound()}; }
 
 void put_back(Heir heir) {
   if (heir.stopped != nullptr) runtime->global.push_stopped_front(heir.stopped);
+  // Not in the stopped line: the valve lets those out that are there, and this one may need a P to go on.
+  if (heir.bound != nullptr) runtime->global.push_urgent_front(heir.bound);
   if (heir.thread != nullptr) {
     std::lock_guard hold(runtime->idle.lock());
     if (runtime->world.ending()) {
@@ -44,6 +46,7 @@ void put_back(Heir heir) {
 
 M* hand_over(P* p, Heir heir) {
   if (heir.stopped != nullptr) return hand_p_to_thread_of(p, heir.stopped);
+  if (heir.bound != nullptr) return hand_p_to_thread_of(p, heir.bound);
   heir.thread->rest.handed = p;
   heir.thread->rest.handed_searching = false;
   return heir.thread;

@@ -14,11 +14,12 @@ namespace magpie::sched {
 // [grip] False: the M has come back, or holds p no more.
 [[nodiscard]] bool take_from(M* m, const P* p);
 
-// One of the two, or nobody.
+// One of the three, or nobody.
 struct Heir {
   M* thread = nullptr;   // taken off the list of sleeping ones
-  G* stopped = nullptr;  // taken out of the global queue; its thread waits with it
-  bool is_nobody() const { return thread == nullptr && stopped == nullptr; }
+  G* stopped = nullptr;  // taken out of the stopped line; its thread waits with it
+  G* bound = nullptr;    // the same of any line: it may wait because of a ThreadLock
+  bool is_nobody() const { return thread == nullptr && stopped == nullptr && bound == nullptr; }
 };
 
 Heir choose_sleeping_thread();

@@ -7,11 +7,17 @@
 
 namespace magpie::sched {
 
+// Asking the kernel takes a while, in which the thread may leave, or begin a sleep of the runtime's own.
+bool sleeps_for_others(const M& m, bool (*is_asleep)(pid_t thread)) {
+  std::uint32_t own_sleeps = m.own_sleeps.load(base::relaxed);
+  bool sleeps_by_itself = own_sleeps % 2 != 0;
+  return m.grip.is_inside() && !sleeps_by_itself && is_asleep(m.os.tid.load(base::relaxed)) &&
+         m.grip.is_inside() && m.own_sleeps.load(base::relaxed) == own_sleeps;
+}
+
 void Valve::look_at(M* m, std::int64_t still_ns) {
-  bool may_be_knot = still_ns >= kKnotNs && m->grip.is_inside() &&
-                     !m->in_own_sleep.load(base::relaxed) &&
-                     (open_ || runtime->global.stopped() != 0);
-  if (may_be_knot && base::is_asleep_in_kernel(m->os.tid.load(base::relaxed))) knot_seen_ = true;
+  bool may_be_knot = still_ns >= kKnotNs && (open_ || runtime->global.stopped() != 0);
+  if (may_be_knot && sleeps_for_others(*m, base::is_asleep_in_kernel)) knot_seen_ = true;
 }
 
 bool Valve::act() {

@@ -7,12 +7,18 @@
 // oldest first, one at each look, and stops nobody. The kernel shares the CPUs among them meanwhile.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "base/atomic.h"
 #include "sched/core/m.h"
 
 namespace magpie::sched {
+
+// The M is inside the runtime, and its thread sleeps in the kernel, as is_asleep(thread) tells, in a wait that is
+// not the runtime's own.
+[[nodiscard]] bool sleeps_for_others(const M& m, bool (*is_asleep)(pid_t thread));
 
 // Sysmon only, but for openings().
 class Valve {

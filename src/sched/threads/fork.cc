@@ -14,14 +14,15 @@ namespace {
 
 void in_child() {
   forget_waiting_threads();
-  forget_outsiders();  // some may have been at the gate, though it was closed
+  // Another thread may have been anywhere in run(), or at the gate, also while there was no runtime.
+  forget_outsiders();
+  forget_run();
   forget_timers();
   if (runtime == nullptr) return;
   if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
   set_current_m(nullptr);
-  forget_run();
   note_forgotten_run(runtime->generation);
   runtime = nullptr;
 }

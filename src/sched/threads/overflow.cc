@@ -62,9 +62,21 @@ void install_overflow_handler() {
   sigaction(SIGBUS, &action, &before_bus);
 }
 
+namespace {
+
+// One that somebody installed meanwhile stays.
+void remove_handler(int signal, const struct sigaction& before) {
+  struct sigaction now;
+  sigaction(signal, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault)
+    sigaction(signal, &before, nullptr);
+}
+
+}  // namespace
+
 void remove_overflow_handler() {
-  sigaction(SIGSEGV, &before_segv, nullptr);
-  sigaction(SIGBUS, &before_bus, nullptr);
+  remove_handler(SIGSEGV, before_segv);
+  remove_handler(SIGBUS, before_bus);
 }
 
 void open_signal_stack(M* m) {

@@ -34,7 +34,7 @@ constexpr unsigned long kTimerSlackNs = 10'000;
 void begin_m(M* m) {
   m->exceptions = context::thread_exception_state();
   m->os.tid.store(gettid(), base::relaxed);
-  base::note_own_sleeps_in(&m->in_own_sleep);
+  base::note_own_sleeps_in(&m->own_sleeps);
   set_current_m(m);
   open_signal_stack(m);
   runtime->preemption.unblock(m);
