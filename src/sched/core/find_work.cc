@@ -74,11 +74,11 @@ G* take_stopped_if_due(P* p) {
   // A P that is idle takes what there is itself.
   bool a_p_is_idle = runtime->search.view().idle != 0;
   // Else it leaves room for the network.
-  std::size_t most = a_p_is_idle || !p->may_set_aside ? 2 : Inbox::kPlaces * 3 / 4;
+  std::size_t most = a_p_is_idle || !may_set_aside(p) ? 2 : Inbox::kPlaces * 3 / 4;
   std::size_t count = runtime->global.pop_few(runtime->ps.count(), {few, most});
   if (count != 0) p->counters.global_batches.increment();
   for (std::size_t i = 0; i < count; ++i) {
-    bool is_for_holder = i == 0 || p->may_set_aside;  // the first is run at once
+    bool is_for_holder = i == 0 || may_set_aside(p);  // the first is run at once
     if (is_for_holder) {
       p->inbox.put(few[i]);
     } else {

@@ -65,7 +65,7 @@ void put_in_inbox(M* m, std::span<G* const> woken) {
   P* p = m->p;
   Search::View view = runtime->search.view();
   bool others_could_run_them = view.idle != 0 || view.searching != 0;
-  bool goes_to_ring = others_could_run_them || p->is_empty() || !p->may_set_aside;
+  bool goes_to_ring = others_could_run_them || p->is_empty() || !may_set_aside(p);
   std::size_t fit = goes_to_ring ? 0 : p->inbox.room();
   fit = std::min(fit, woken.size());
   for (G* g : woken.first(fit)) p->inbox.put(g);

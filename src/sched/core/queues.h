@@ -33,6 +33,9 @@ void spill(M* m, G* g);
   wake_searcher(m);
 }
 
+// Whether goroutines may be set aside for the holder of p alone. With one P there is nobody else to run them.
+inline bool may_set_aside(const P* p) { return p->may_set_aside || runtime->ps.count() == 1; }
+
 // Puts goroutines that became ready, and were woken by nobody on this P, in its inbox, as many as fit, and the others at the end
 // of its ring. All in the ring while a P is idle or searched with, or has nothing before them.
 void put_in_inbox(M* m, std::span<G* const> woken);
