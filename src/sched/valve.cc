@@ -10,7 +10,7 @@ namespace magpie::sched {
 void Valve::look_at(Runtime& rt, M* m, std::int64_t still_ns) {
   bool may_be_knot = still_ns >= kKnotNs && m->grip.is_inside() &&
                      !m->in_own_sleep.load(base::relaxed) && (open_ || rt.global.held() != 0);
-  if (may_be_knot && base::is_asleep_in_kernel(m->tid.load(base::relaxed))) knot_seen_ = true;
+  if (may_be_knot && base::is_asleep_lightly(m->tid.load(base::relaxed))) knot_seen_ = true;
 }
 
 bool Valve::act(Runtime& rt) {
