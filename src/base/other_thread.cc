@@ -35,13 +35,21 @@ bool read_file_of(pid_t thread, const char* name, char (&text)[size]) {
   return true;
 }
 
+// 'R': runs or waits for a CPU; 'S': sleeps lightly; 'D': sleeps deeply. 0: not known.
+char state_of(pid_t thread) {
+  char text[128];
+  if (!read_file_of(thread, "stat", text)) return '\0';
+  const char* after_name = std::strrchr(text, ')');
+  return after_name == nullptr || after_name[1] == '\0' ? '\0' : after_name[2];
+}
+
 }  // namespace
 
-bool is_asleep_in_kernel(pid_t thread) {
-  char text[128];
-  if (!read_file_of(thread, "stat", text)) return true;
-  const char* after_name = std::strrchr(text, ')');
-  return after_name == nullptr || after_name[1] == '\0' || after_name[2] != 'R';
+bool is_asleep_in_kernel(pid_t thread) { return state_of(thread) != 'R'; }
+
+bool is_asleep_lightly(pid_t thread) {
+  const char state = state_of(thread);
+  return state != 'R' && state != 'D';
 }
 
 std::int64_t sleeps_of(pid_t thread) {

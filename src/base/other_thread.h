@@ -14,6 +14,10 @@ std::int64_t cpu_ns_of(pid_t thread);
 // Where there is no /proc the answer is yes.
 bool is_asleep_in_kernel(pid_t thread);
 
+// The same, but not in a wait that only the kernel itself ends: for a page, or for the lock of the
+// address space. A thread that waits for a lock of user code, in futex(), is asleep lightly.
+bool is_asleep_lightly(pid_t thread);
+
 // How often it has gone to sleep in the kernel so far, of its own will; 0 where there is no /proc.
 std::int64_t sleeps_of(pid_t thread);
 

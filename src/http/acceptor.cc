@@ -1,5 +1,7 @@
 #include "http/acceptor.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -17,6 +19,16 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int kUsualLine = net::BindOptions().backlog;
+constexpr int kMostUnsentBytes = 128 * 1024;
+
+// The kernel would take megabytes of an answer for a client that does not read it. All such
+// connections of a machine share net.ipv4.tcp_mem: 2,000 slow readers fill it, and then no
+// connection gets on. Bytes that are on their way do not count, so a fast client stays fast.
+// Accepted connections inherit the option. On a Unix socket it fails, and is not needed.
+void keep_little_unsent(int listener) {
+  (void)::setsockopt(listener, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsentBytes,
+                     sizeof kMostUnsentBytes);
+}
 
 template <class Listener>
 class SocketAcceptor : public Acceptor {
@@ -24,6 +36,7 @@ class SocketAcceptor : public Acceptor {
   explicit SocketAcceptor(Listener listener) : listener_(std::move(listener)) {
     // Its earlier owner may have left it without a queue.
     if (listener_.is_adopted()) (void)::listen(listener_.native_handle(), kUsualLine);
+    keep_little_unsent(listener_.native_handle());
   }
   std::unique_ptr<net::Stream> accept() override {
     return std::make_unique<decltype(listener_.accept())>(listener_.accept());

@@ -84,6 +84,22 @@ std::string head_of(const ClientCore::Question& question, const Url& url) {
   return head.append("\r\n");
 }
 
+// f(), or an empty result and the error.
+template <class F>
+auto without_throwing(std::error_code& error, F f) -> decltype(f()) {
+  error.clear();
+  try {
+    return f();
+  } catch (const std::system_error& thrown) {
+    error = thrown.code();
+  } catch (const ProtocolError&) {
+    error = std::make_error_code(std::errc::protocol_error);
+  } catch (const std::invalid_argument&) {
+    error = std::make_error_code(std::errc::invalid_argument);
+  }
+  return decltype(f())();
+}
+
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -270,6 +286,23 @@ Reply Client::get(std::string_view url, const Headers& headers) {
 Reply Client::post(std::string_view url, std::string_view body, const Headers& headers) {
   return request("POST", url, headers, body);
 }
+Reply Client::get(std::string_view url, std::error_code& error) { return get(url, {}, error); }
+Reply Client::get(std::string_view url, const Headers& headers, std::error_code& error) {
+  return without_throwing(error, [&] { return get(url, headers); });
+}
+Reply Client::post(std::string_view url, std::string_view body, std::error_code& error) {
+  return post(url, body, {}, error);
+}
+Reply Client::post(std::string_view url, std::string_view body, const Headers& headers,
+                   std::error_code& error) {
+  return without_throwing(error, [&] { return post(url, body, headers); });
+}
+Reply Client::request(const ClientRequest& request, std::error_code& error) {
+  return without_throwing(error, [&] { return this->request(request); });
+}
+ReplyStream Client::open(const ClientRequest& request, std::error_code& error) {
+  return without_throwing(error, [&] { return open(request); });
+}
 void Client::set_timeout_ns(std::int64_t nanoseconds) {
   core_->timeout_ns.store(nanoseconds, std::memory_order_relaxed);
 }
@@ -278,14 +311,27 @@ void Client::close_idle_connections() { core_->pool->clear(); }
 
 // ---- ReplyStream
 
+ReplyStream::ReplyStream() noexcept = default;
 ReplyStream::ReplyStream(std::unique_ptr<ClientReply> reply) : reply_(std::move(reply)) {}
 ReplyStream::ReplyStream(ReplyStream&&) noexcept = default;
 ReplyStream& ReplyStream::operator=(ReplyStream&&) noexcept = default;
 ReplyStream::~ReplyStream() = default;
-int ReplyStream::status() const { return reply_->status(); }
-const Headers& ReplyStream::headers() const { return reply_->headers(); }
-const std::string& ReplyStream::url() const { return reply_->url; }
+int ReplyStream::status() const { return is_open() ? reply_->status() : 0; }
+const Headers& ReplyStream::headers() const {
+  static const Headers none;
+  return is_open() ? reply_->headers() : none;
+}
+const std::string& ReplyStream::url() const {
+  static const std::string none;
+  return is_open() ? reply_->url : none;
+}
+void ReplyStream::check_open() const {
+  if (!is_open())
+    throw std::system_error(std::make_error_code(std::errc::bad_file_descriptor),
+                            "magpie: read from a reply that is empty");
+}
 std::size_t ReplyStream::read(std::span<std::byte> into) {
+  check_open();
   try {
     return reply_->read({reinterpret_cast<char*>(into.data()), into.size()});
   } catch (...) {
@@ -293,11 +339,18 @@ std::size_t ReplyStream::read(std::span<std::byte> into) {
   }
 }
 std::string ReplyStream::read_all(std::uint64_t at_most) {
+  check_open();
   try {
     return reply_->read_all(at_most);
   } catch (...) {
     reply_->rethrow();
   }
+}
+std::size_t ReplyStream::read(std::span<std::byte> into, std::error_code& error) {
+  return without_throwing(error, [&] { return read(into); });
+}
+std::string ReplyStream::read_all(std::uint64_t at_most, std::error_code& error) {
+  return without_throwing(error, [&] { return read_all(at_most); });
 }
 
 }  // namespace magpie::http

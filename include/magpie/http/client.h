@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/context.h>
 #include <magpie/detail/deadline.h>
@@ -53,10 +54,13 @@ struct Reply {
 // been read to its end, and closes it otherwise. One goroutine may use it at a time.
 class ReplyStream {
  public:
+  // Empty, as after an error: status() is 0, and read() fails with errc::bad_file_descriptor.
+  ReplyStream() noexcept;
   ReplyStream(ReplyStream&&) noexcept;
   ReplyStream& operator=(ReplyStream&&) noexcept;
   ~ReplyStream();
 
+  bool is_open() const noexcept { return reply_ != nullptr; }
   int status() const;
   const Headers& headers() const;
   const std::string& header(std::string_view name) const { return headers().get(name); }
@@ -68,10 +72,17 @@ class ReplyStream {
   // Blocks until the end of the body; returns the rest of it. Throws ProtocolError too if it is
   // longer than that.
   std::string read_all(std::uint64_t at_most);
+  // Without exceptions, as Client says it; 0 bytes after an error.
+  std::size_t read(std::span<std::byte> into, std::error_code& error);
+  std::size_t read(std::span<char> into, std::error_code& error) {
+    return read(std::as_writable_bytes(into), error);
+  }
+  std::string read_all(std::uint64_t at_most, std::error_code& error);
 
  private:
   friend class ClientCore;
   explicit ReplyStream(std::unique_ptr<ClientReply> reply);
+  void check_open() const;
   std::unique_ptr<ClientReply> reply_;
 };
 
@@ -129,6 +140,17 @@ class Client {
   // With a body from a source. Redirects that would need it again are not followed.
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
                    BodySource& body);
+
+  // Without exceptions: an empty reply and the error, or none. What would be ProtocolError is errc::protocol_error, a URL
+  // or header that makes no sense errc::invalid_argument. std::bad_alloc is thrown, and so is what a BodySource throws that is
+  // no std::system_error.
+  Reply get(std::string_view url, std::error_code& error);
+  Reply get(std::string_view url, const Headers& headers, std::error_code& error);
+  Reply post(std::string_view url, std::string_view body, std::error_code& error);
+  Reply post(std::string_view url, std::string_view body, const Headers& headers,
+             std::error_code& error);
+  Reply request(const ClientRequest& request, std::error_code& error);
+  ReplyStream open(const ClientRequest& request, std::error_code& error);
 
   // For requests that begin from now on.
   template <class Rep, class Period>

@@ -3,8 +3,9 @@
 // A stopped thread may hold any lock of user code. Whoever waits for it outside the runtime loses its P, so the stopped one's
 // turn comes. Inside the runtime nobody should wait for such a lock; but if somebody does, it keeps its P, and once all Ps
 // are kept that way nothing would ever run again. So sysmon looks for threads that are inside, hold a P and sleep in the
-// kernel in a wait that is not the runtime's own. While there is one, it lets stopped threads run on without a P, the
-// oldest first, one at each look, and stops nobody. The kernel shares the CPUs among them meanwhile.
+// kernel in a wait that is neither the runtime's own nor the kernel's, such as for the lock of the
+// address space. While there is one, it lets stopped threads run on without a P, the oldest first,
+// one at each look, and stops nobody. The kernel shares the CPUs among them meanwhile.
 #pragma once
 
 #include <sys/types.h>

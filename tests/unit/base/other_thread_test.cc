@@ -1,6 +1,7 @@
 #include "base/other_thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -70,6 +71,36 @@ TEST(OtherThread, OneThatWaitsInTheKernelUsesNone) {
   });
   EXPECT_TRUE(is_asleep_in_kernel(sleeper.id()));
 }
+
+TEST(OtherThread, OneThatWaitsForAnotherThreadSleepsLightly) {
+  Sleeper sleeper;
+  EXPECT_TRUE(is_asleep_lightly(sleeper.id()));
+}
+
+#if !defined(MAGPIE_TSAN) && \
+    !defined(MAGPIE_ASAN)  // they do not know a child on its parent's stack
+// The parent of a child made by vfork() waits in the kernel as for a page: no signal ends it.
+TEST(OtherThread, OneThatTheKernelAloneCanWakeDoesNotSleepLightly) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  std::atomic<pid_t> id{0};
+  std::thread thread([&] {
+    id = gettid();
+    const pid_t child = vfork();
+    if (child == 0) {
+      char byte;
+      (void)!read(ends[0], &byte, 1);
+      _exit(0);
+    }
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  });
+  wait_until([&] { return id != 0 && is_asleep_in_kernel(id); });
+  EXPECT_FALSE(is_asleep_lightly(id));
+  EXPECT_EQ(write(ends[1], "x", 1), 1);
+  thread.join();
+  for (const int end : ends) close(end);
+}
+#endif
 
 TEST(OtherThread, OneThatHasEndedHasUsedNothing) {
   Sleeper sleeper;

@@ -223,6 +223,57 @@ RT_TEST(ClientErrors, NameTheRequest) {
   EXPECT_TRUE(text.starts_with("magpie: GET " + silence.url() + ": ")) << text;
 }
 
+RT_TEST(ClientErrors, AreToldWithoutThrowing) {
+  Client client;
+  std::error_code error;
+  EXPECT_EQ(client.get("http://127.0.0.1:1/", error).status, 0);
+  EXPECT_EQ(error, std::errc::connection_refused);
+  client.post("http://127.0.0.1:1/", "x", error);
+  EXPECT_EQ(error, std::errc::connection_refused);
+  client.get("file:///etc/passwd", error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  client.get("http://127.0.0.1:1/", {{"a b", "c"}}, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  Silence nonsense("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n");
+  client.post(nonsense.url(), "x", {{"A", "b"}}, error);
+  EXPECT_EQ(error, std::errc::protocol_error);
+  Silence silence;
+  client.request({.url = silence.url(), .timeout = 1ms}, error);
+  EXPECT_EQ(error, std::errc::timed_out);
+  const Context over = Context::background().with_cancel();
+  over.cancel();
+  client.request({.url = silence.url(), .context = over}, error);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  Silence good("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
+  EXPECT_EQ(client.get(good.url(), error).body, "good");
+  EXPECT_FALSE(error) << error.message();
+  client.close_idle_connections();  // which `good` waits for
+}
+
+RT_TEST(ClientErrors, OfAStreamAreToldWithoutThrowing) {
+  Client client;
+  std::error_code error;
+  ReplyStream none = client.open({.url = "http://127.0.0.1:1/"}, error);
+  EXPECT_EQ(error, std::errc::connection_refused);
+  EXPECT_FALSE(none.is_open());
+  EXPECT_EQ(none.status(), 0);
+  EXPECT_TRUE(none.header("A").empty());
+  EXPECT_TRUE(none.url().empty());
+  char some[10];
+  EXPECT_EQ(none.read(std::span(some), error), 0u);
+  EXPECT_EQ(error, std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of([&] { none.read_all(10); }), std::errc::bad_file_descriptor);
+
+  Silence half("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ngood");
+  ReplyStream reply = client.open({.url = half.url(), .timeout = 200ms}, error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(reply.is_open());
+  EXPECT_EQ(reply.read(std::span(some), error), 4u);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_EQ(reply.read_all(10, error), "");
+  EXPECT_EQ(error, std::errc::timed_out);
+}
+
 RT_TEST(ClientErrors, OfABodySourceStayWhatTheyAre) {
   struct Mine : std::system_error {
     using std::system_error::system_error;

@@ -4,6 +4,7 @@
 #include <magpie/magpie.h>
 #include <magpie/net.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
@@ -208,6 +209,32 @@ RT_TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
   talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   talk.wait_for_server();
   EXPECT_TRUE(failed);
+}
+
+RT_TEST(HttpLimits, TheSystemTakesLittleOfAnAnswerThatIsNotRead) {
+  Server server(ServerOptions{.write_timeout = 100ms});
+  std::atomic<std::size_t> taken{0};
+  server.handle("GET /", [&](Request&, Response& res) {
+    const std::string part(32 * 1024, 'x');
+    for (;;) {
+      res.write(part);
+      taken += part.size();
+    }
+  });
+  server.listen("127.0.0.1:0");
+  WaitGroup serving;
+  serving.go([&] { server.serve(); });
+  net::TcpConn client = net::TcpConn::connect(server.local_address().to_string());
+  client.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(eventually([&] { return server.connections() == 1 && taken > 0; }));
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+  // What lies at the client counts too.
+  int client_takes = 0;
+  socklen_t size = sizeof client_takes;
+  EXPECT_EQ(::getsockopt(client.native_handle(), SOL_SOCKET, SO_RCVBUF, &client_takes, &size), 0);
+  EXPECT_LT(taken, static_cast<std::size_t>(client_takes) + 512 * 1024);
+  server.shutdown(1s);
+  serving.wait();
 }
 
 RT_TEST(HttpLimits, AClientThatGoesAwayIsNoError) {
