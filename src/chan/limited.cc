@@ -36,7 +36,7 @@ bool unlock_channel(Waiter&, void* sleeper) {
 }
 
 // False: too late, a partner or close() has come.
-bool withdraw(Waiter&, void* sleeper) {
+bool withdraw_operation(Waiter&, void* sleeper) {
   auto& self = *static_cast<ChanSleeper*>(sleeper);
   Presence presence;
   self.channel.lock.lock();
@@ -53,9 +53,10 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, 
   list.push(self, presence);
   presence.leave();
   bool woken = limit.source == nullptr
-                   ? self.waiter.wait_until(limit.deadline, reason, unlock_channel, withdraw, &self)
+                   ? self.waiter.wait_until(limit.deadline, reason, unlock_channel,
+                                            withdraw_operation, &self)
                    : limit.source->wait(self.waiter, limit.deadline, reason, unlock_channel,
-                                        withdraw, &self);
+                                        withdraw_operation, &self);
   return woken ? self.result : ChanResult::refused;
 }
 

@@ -224,7 +224,7 @@ bool release(Waiter&, void* mine) {
 }
 
 // The deadline may pass before release() has run: then it comes first.
-bool withdraw(Waiter&, void* mine) {
+bool withdraw_select(Waiter&, void* mine) {
   auto& wait = *static_cast<Wait*>(mine);
   base::QuickLock& last = wait.locks.last_lock();
   last.lock();
@@ -261,7 +261,7 @@ Choice wait_and_unlock(Cases cases, Locks& locks, std::int64_t deadline_ns, Pres
   Wait wait{locks, {}};
   show_records(cases, locks, who, wait.word, presence);
   presence.leave();
-  bool woken = who.wait_until(deadline_ns, WaitReason::select, release, withdraw, &wait);
+  bool woken = who.wait_until(deadline_ns, WaitReason::select, release, withdraw_select, &wait);
   take_records_back(locks);
   if (!woken) return {Chosen::time_is_up};
   SelectCase& winner = cases[wait.word.winner()];

@@ -55,7 +55,7 @@ bool park(Waiter& waiter, void* sleeper) {
   return true;
 }
 
-bool withdraw(Waiter&, void* sleeper) {
+bool withdraw_waiter(Waiter&, void* sleeper) {
   auto& self = *static_cast<CondSleeper*>(sleeper);
   SignalWord::Withdrawn withdrawn;
   for (int turn = 1; (withdrawn = self.signal.withdraw()) == SignalWord::Withdrawn::not_yet;
@@ -161,7 +161,8 @@ bool CondVar::unlock_and_wait(UserLock user, Until until, const std::stop_token*
     give_up(self);
     throw;
   }
-  bool notified = until.wait(self.waiter, sched::WaitReason::cond_var, park, withdraw, &self);
+  bool notified =
+      until.wait(self.waiter, sched::WaitReason::cond_var, park, withdraw_waiter, &self);
   [&]() noexcept { user.do_lock(user.lock); }();
   return notified;
 }

@@ -84,7 +84,7 @@ bool unlock_list(Waiter&, void* sleeper) {
 }
 
 // Time is up, or the context is over. False: too late, it has been taken off the list to be woken.
-bool withdraw(Waiter&, void* sleeper) {
+bool withdraw_locker(Waiter&, void* sleeper) {
   auto& self = *static_cast<MutexSleeper*>(sleeper);
   MutexState& mutex = self.mutex;
   WaitList& list = as_list(mutex.waiters);
@@ -143,7 +143,8 @@ bool wait_in_line(MutexState& mutex, WaitReason reason, Until until) {
   for (;;) {
     if (take_or_get_in_line(self, attempt)) return true;
     if (attempt == Attempt::last) return false;
-    if (!until.wait(self.waiter, reason, unlock_list, withdraw, &self, look_again)) return false;
+    if (!until.wait(self.waiter, reason, unlock_list, withdraw_locker, &self, look_again))
+      return false;
     if (self.handed) {
       if (!self.is_thread) WokenMark(mutex.woken).arrive();
       return true;

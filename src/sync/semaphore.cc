@@ -63,7 +63,7 @@ bool unlock_list(Waiter&, void* sleeper) {
 
 // Time is up, or the context is over. False: too late, it has been served. Those behind it may want
 // less.
-bool withdraw(Waiter&, void* sleeper) {
+bool withdraw_acquirer(Waiter&, void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
   self.lock.lock();
@@ -164,8 +164,8 @@ bool Semaphore::wait_in_line(std::int64_t units, Until until) {
     as_lock(lock_).unlock();
     served.wake_all();
   }
-  bool served = until.wait(self.waiter, sched::WaitReason::semaphore, unlock_list, withdraw, &self,
-                           look_again);
+  bool served = until.wait(self.waiter, sched::WaitReason::semaphore, unlock_list,
+                           withdraw_acquirer, &self, look_again);
   if (served) self.given.arrive(self, static_cast<std::uint64_t>(units));
   return served;
 }

@@ -1,9 +1,9 @@
-// Model of [sysmon-sleep]: sysmon falls asleep while others take idle Ps, put goroutines out of sight, leave the watch, find
+// Model of [sysmon-sleep]: sysmon falls asleep while others take idle Ps, put goroutines out of sight, leave the timer duty, find
 // no thread, and stop the world.
 //
 // The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher, do_without_thread), queues.cc (put_in_inbox),
 // bound.cc (begin_with), find_work.cc (rest, hand_on_duty) and world.cc (stop, start), over the product's SysmonSleep, Search,
-// Watch and Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol orders anything.
+// TimerDuty and Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   If sysmon sleeps in the end, and nobody has woken it: a P is idle, nothing is in a queue or out of sight, the world
 //           is not stopped, and somebody has the timer duty over the timer.
@@ -18,7 +18,7 @@
 // Mutant MUTANT_START_SILENT     who starts the world does not look whether sysmon sleeps
 // Mutant MUTANT_QUEUES_UNSEEN    sysmon does not look at the queues
 // Mutant MUTANT_INBOX_UNSEEN     sysmon does not look at what is out of sight
-// Mutant MUTANT_WATCH_UNSEEN     sysmon does not look at the watch
+// Mutant MUTANT_DUTY_UNSEEN      sysmon does not look at the timer duty
 // Mutant MUTANT_INSIDE_UNSEEN    sysmon does not look whether holders of Ps are inside
 // Mutant MUTANT_ONE_FENCE        sysmon counts the idle Ps after it has looked at their holders
 #include "model_run.h"
@@ -36,7 +36,7 @@ using magpie::base::release;
 using magpie::sched::Grip;
 using magpie::sched::Search;
 using magpie::sched::SysmonSleep;
-using magpie::sched::Watch;
+using magpie::sched::TimerDuty;
 using model::Atomic;
 using model::chosen;
 
@@ -112,7 +112,8 @@ struct Runtime {
     bool quiet = idle_now != 0 && !some_are_inside(idle_now) && !stopping.load(relaxed) &&
                  !queued && !has_inbox();
     if (!quiet) return false;
-    return timers.load(relaxed) == 0 || chosen<"MUTANT_WATCH_UNSEEN">() || watch.covers(kFarAway);
+    return timers.load(relaxed) == 0 || chosen<"MUTANT_DUTY_UNSEEN">() ||
+           timer_duty.covers(kFarAway);
   }
   void fall_asleep() {
     auto count_idle = [&] { return search.view().idle; };
@@ -156,7 +157,7 @@ struct Runtime {
     RL_ASSERT(idle_count != 0 && !stopping.peek());
     RL_ASSERT(queue.peek() == 0);
     for (P& p : ps) RL_ASSERT(p.inbox.peek() == 0);
-    RL_ASSERT(timers.peek() == 0 || watch.covers(kFarAway));
+    RL_ASSERT(timers.peek() == 0 || timer_duty.covers(kFarAway));
   }
 };
 
@@ -247,18 +248,18 @@ struct OutOfSight : WithSysmon<3> {
   }
 };
 
-// The keeper of the watch gets a P from the network, and leaves a timer that is far away to sysmon. Another P is idle.
+// The keeper of the timer duty gets a P from the network, and leaves a timer that is far away to sysmon. Another P is idle.
 struct KeeperGoes : WithSysmon<2> {
   KeeperGoes() : WithSysmon<2>(2) {}
   void before() override {
     for (P* p : {&rt.ps[0], &rt.ps[1]}) rt.push_idle_locked(p);
     rt.timers.store(1, relaxed);
-    (void)rt.watch.take(kFarAway);
+    (void)rt.timer_duty.take(kFarAway);
   }
   void other(unsigned) override {
     P* p = rt.pop_idle();
     rt.begin_with(ms[0], p);
-    rt.watch.leave(kFarAway);
+    rt.timer_duty.end(kFarAway);
     ms[0].grip.leave();
   }
 };

@@ -6,10 +6,10 @@
 // Checked   When nobody does anything any more and a P is idle: somebody sleeps until the earliest timer, or until
 //           an earlier time. Armers hold their P for ever and never look at their timers.
 // Bounds    See main(): two or three threads, bounded preemptions. A keeper's time comes at any moment after it
-//           took the watch, also when it is just being woken by hand.
+//           took the timer duty, also when it is just being woken by hand.
 //
 // Mutant MUTANT_NO_FENCE      armer and sleeper miss each other
-// Mutant MUTANT_WATCH_FIRST   a sleeper decides on the watch before it is counted as idle
+// Mutant MUTANT_DUTY_FIRST    a sleeper decides on the timer duty before it is counted as idle
 // Mutant MUTANT_NEVER_LEFT    a keeper that woke up leaves its time in the word
 // Mutant MUTANT_NO_CHAIN      a keeper that found work starts no further searcher
 // Mutant MUTANT_ARMER_IDLE    an armer never wakes anybody
@@ -56,7 +56,7 @@ struct Runtime {
 
   void arm(int set, std::int64_t when) {
     earliest[set].store(when, relaxed);
-    if (!chosen<"MUTANT_ARMER_IDLE">() && !watch.covers(when)) wake_searcher();
+    if (!chosen<"MUTANT_ARMER_IDLE">() && !timer_duty.covers(when)) wake_searcher();
   }
   std::int64_t next_timer() {
     return std::min(earliest[0].load(relaxed), earliest[1].load(relaxed));
@@ -98,21 +98,21 @@ struct Runtime {
     for (;;) {
       std::int64_t next = kNever;
       bool keeps = false;
-      auto take_watch = [&] {
+      auto take_duty = [&] {
         next = next_timer();
-        keeps = next != kNever && watch.take(next);
+        keeps = next != kNever && timer_duty.take(next);
       };
-      bool watch_first = chosen<"MUTANT_WATCH_FIRST">();
-      if (watch_first) take_watch();
+      bool duty_first = chosen<"MUTANT_DUTY_FIRST">();
+      if (duty_first) take_duty();
       lock.lock(RL_INFO);
       ++idle;
       listed[m] = true;
       search.rest(Search::Was::searching);
       lock.unlock(RL_INFO);
       search.before_second_look();
-      if (!watch_first) take_watch();
+      if (!duty_first) take_duty();
       if (keeps && rl::rand(2) == 1) {
-        leave_watch(next);
+        end_duty(next);
         if (!get_up(m)) {
           sleep(m, kNever);
           if (over) return;
@@ -127,7 +127,7 @@ struct Runtime {
       }
       sleep(m, keeps ? next : kNever);
       if (over) return;
-      if (keeps) leave_watch(next);
+      if (keeps) end_duty(next);
     }
   }
   void sleep(int m, std::int64_t until) {
@@ -136,8 +136,8 @@ struct Runtime {
     wake_up[m].wait(false, false, RL_INFO);
     if (!over) sleeps_until[m] = kNever;
   }
-  void leave_watch(std::int64_t when) {
-    if (!chosen<"MUTANT_NEVER_LEFT">()) watch.leave(when);
+  void end_duty(std::int64_t when) {
+    if (!chosen<"MUTANT_NEVER_LEFT">()) timer_duty.end(when);
   }
   // The timer of that time, if it is still there.
   bool fire(std::int64_t when) {
@@ -197,7 +197,7 @@ struct ArmWhileKept : model::Scenario<2> {
   void after() override { rt.check(); }
 };
 
-// The keeper's timer makes a goroutine ready that runs for ever: another has to take over the watch.
+// The keeper's timer makes a goroutine ready that runs for ever: another has to take over the timer duty.
 struct HandOn : model::Scenario<3> {
   Runtime<3> rt;
   void before() override {
@@ -220,8 +220,8 @@ struct HandOn : model::Scenario<3> {
 int main(int argc, char** argv) {
   return model::Runs(argc, argv)
       .explore<ArmOrSleep>("arm or sleep", model::bounded(5))
-      .explore<ArmWhileKept>("arm while the watch is kept", model::bounded(4))
-      .explore<HandOn>("hand the watch on", model::bounded(2))
-      .explore<HandOn>("hand the watch on", model::random(200'000))
+      .explore<ArmWhileKept>("arm while the timer duty is kept", model::bounded(4))
+      .explore<HandOn>("hand the timer duty on", model::bounded(2))
+      .explore<HandOn>("hand the timer duty on", model::random(200'000))
       .report();
 }

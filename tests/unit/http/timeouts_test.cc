@@ -117,18 +117,18 @@ RT_TEST(HttpTimeouts, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
 RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
   PhaseTimes times = no_times();
   times.ns[static_cast<std::size_t>(Phase::lingering)] = std::chrono::nanoseconds(1h).count();
-  auto watchman = std::make_shared<Watchman>(times, 1h);
-  Waiting idle(watchman), lingers(watchman);
+  auto timeouts = std::make_shared<Timeouts>(times, 1h);
+  Waiting idle(timeouts), lingers(timeouts);
   idle.enter(Phase::idle);
   lingers.enter(Phase::lingering);
   sleep_for(150ms);  // that long it is given
-  Waiting just_answered(watchman);
+  Waiting just_answered(timeouts);
   just_answered.enter(Phase::lingering);
-  watchman->evict(1);
+  timeouts->evict(1);
   EXPECT_TRUE(lingers.has_to_end());
   EXPECT_TRUE(lingers.is_woken());
   EXPECT_FALSE(idle.has_to_end());
-  watchman->evict(64);
+  timeouts->evict(64);
   EXPECT_TRUE(idle.has_to_end());
 }
 
