@@ -39,6 +39,8 @@ struct StepClock {
   static time_point now() { return time_point(duration(looks.fetch_add(1))); }
 };
 
+static_assert(std::chrono::is_clock_v<StepClock> && !StepClock::is_steady);
+
 // One operation that waits until it is granted. Each grant lets one call through.
 struct Limited {
   const char* name;
