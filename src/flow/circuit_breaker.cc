@@ -8,7 +8,7 @@
 #include <magpie/runtime.h>
 
 #include "sched/current.h"
-#include "sched/run/runtime.h"
+#include "sched/presence.h"
 #include "sched/run_end.h"
 
 namespace magpie {
@@ -58,7 +58,7 @@ void CircuitBreaker::forget_dropped_locked() {
   if (sched::is_over(run_)) {
     for (Calls* calls : {&trials_under_way_, &under_way_, &late_}) calls->forget_run();
   }
-  if (in_goroutine()) run_ = sched::runtime->generation;  // all before it are over
+  if (in_goroutine()) run_ = sched::current_run();  // all before it are over
 }
 
 bool CircuitBreaker::allow_locked() {

@@ -42,8 +42,8 @@
 #include "base/immortal.h"
 #include "chan/channel.h"
 #include "sched/current.h"
-#include "sched/rest/deadlock.h"
-#include "sched/run/runtime.h"
+#include "sched/presence.h"
+#include "sched/visit.h"
 
 namespace magpie::detail {
 
@@ -216,7 +216,7 @@ bool is_awaited() {
 int preempting_signal() {
   bool is_goroutine = sched::current_m() != nullptr;
   if (!is_goroutine && !sched::begin_visit()) return 0;
-  const Options& options = sched::runtime->options;
+  const Options& options = sched::current_options();
   int signal = options.preempt ? options.preempt_signal : 0;
   if (!is_goroutine) sched::end_visit();
   return signal;

@@ -12,7 +12,7 @@
 #include <magpie/time.h>
 
 #include "base/clock.h"
-#include "sched/run/runtime.h"
+#include "sched/descriptors.h"
 #include "sched/run_end.h"
 #include "sched/waiter.h"
 
@@ -67,7 +67,7 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
   if (slot_of(here) != nullptr) return Registered::already;
   std::lock_guard hold(lock_);
   if (slot_of(here) != nullptr) return Registered::already;
-  sched::Network::Attached attached = sched::runtime->network.attach(fd_);
+  sched::Network::Attached attached = sched::attach_descriptor(fd_);
   error = attached.error;
   registration_.set_locked(attached.slot, here.generation());
   return Registered::now;
@@ -149,7 +149,7 @@ void Descriptor::count_thread(Side& side, int change) {
 void Descriptor::give_number_back() {
   {
     Presence here;
-    if (Slot* slot = slot_of(here)) sched::runtime->network.detach(fd_, slot);
+    if (Slot* slot = slot_of(here)) sched::detach_descriptor(fd_, slot);
   }
   if (kind_ != Kind::borrowed) ::close(fd_);
   closing_.note_gone();
@@ -229,7 +229,7 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
   }
   has_turn_ = true;
   if (user_ == Closing::User::goroutine) [[likely]]
-    side.run_of_holder = sched::runtime->generation;
+    side.run_of_holder = sched::current_run();
 }
 
 Descriptor::Turn::~Turn() {
@@ -313,7 +313,7 @@ Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
           bool waits = self.readiness->begin_wait(&waiter);
           // A goroutine may be gone now. A thread is here.
           if (is_thread) {
-            if (waits) sched::runtime->network.want_events();
+            if (waits) sched::want_events();
             self.here.leave();
           }
           return waits;

@@ -12,6 +12,10 @@
 
 namespace magpie::sched {
 
+// The run() of the calling goroutine, or of a plain thread that visits, and its options.
+inline std::uint64_t current_run() { return runtime->generation; }
+inline const Options& current_options() { return runtime->options; }
+
 // Of whoever calls.
 class Presence {
  public:

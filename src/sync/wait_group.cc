@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "sched/cancel_source.h"
 #include "sched/current.h"
-#include "sched/run/runtime.h"
+#include "sched/presence.h"
 #include "sched/run_end.h"
+#include "sched/visit.h"
 #include "sync/sleeper.h"
 #include "sync/storage.h"
 #include "sync/wait_group_core.h"
@@ -75,7 +76,7 @@ bool WaitGroup::add_and_wake(std::int64_t n) {
 WaitGroup::Starting::Starting(WaitGroup& group)
     : keeps_run_(sched::current_m() == nullptr && sched::begin_visit()) {
   if (keeps_run_ || sched::current_m() != nullptr) {  // else go() will refuse
-    std::uint64_t run = sched::runtime->generation;
+    std::uint64_t run = sched::current_run();
     // relaxed: add() releases it
     if (group.run_.load(base::relaxed) != run) group.run_.store(run, base::relaxed);
   }

@@ -15,11 +15,6 @@ namespace magpie::sched {
 // that woke somebody and ended in between is no longer there, but has been seen to come.
 [[nodiscard]] bool has_other_threads();
 
-// The process has a thread of the library's own that belongs to no runtime. It wakes only goroutines
-// that wait for it: is_awaited() tells whether there are any, or the thread is about to wake one.
-// Asked when all goroutines wait. Null: there is no such thread.
-void set_library_thread(bool (*is_awaited)());
-
 // Acts on Options::on_deadlock.
 void report_deadlock();
 

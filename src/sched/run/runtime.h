@@ -25,6 +25,7 @@
 #include "sched/threads/pin.h"
 #include "sched/threads/stack_shortage.h"
 #include "sched/threads/threads.h"
+#include "sched/visit.h"
 #include "stack/pool.h"
 
 namespace magpie::sched {
@@ -85,23 +86,6 @@ struct Runtime {
 // Hidden, as it is read at every turn: position-independent code then needs no table look-up.
 extern Runtime* runtime __attribute__((visibility("hidden")));
 
-// A plain thread's leave to use the runtime: run() does not tear it down meanwhile. Hold it briefly.
-// begin_visit is false when no runtime runs; else end_visit must follow.
-[[nodiscard]] bool begin_visit();
-void end_visit();
-
-class Visit {
- public:
-  Visit();
-  ~Visit();
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  explicit operator bool() const { return alive_; }  // false: no runtime runs
-
- private:
-  bool alive_;
-};
-
 // Lets outsiders in; keeps them out and waits until those inside have left.
 void open_to_outsiders();
 void close_to_outsiders();
@@ -109,8 +93,5 @@ void close_to_outsiders();
 // Whether any plain thread has used the runtime since it opened, but for those that said
 // visit_unnoted().
 bool outsiders_came();
-
-// The calling thread is the library's own, see set_library_thread() in deadlock.h.
-void visit_unnoted();
 
 }  // namespace magpie::sched
