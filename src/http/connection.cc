@@ -22,7 +22,7 @@ namespace magpie::http {
 namespace {
 
 constexpr std::size_t kHeadRoom = 1024;
-constexpr unsigned kRequestsBetweenYields = 16;
+constexpr unsigned kStepsBetweenYields = 16;      // requests, and reads of a body
 constexpr std::size_t kWriteAtOnce = 128 * 1024;  // each gets write_timeout
 constexpr std::size_t kLingerBytes = 256 * 1024;
 
@@ -72,11 +72,11 @@ void Connection::serve() {
   }
 }
 
-// A peer whose next request is always there keeps its goroutine from ever waiting: after some
-// requests it is the others' turn, long before the slice ends.
+// A peer whose next request, or more of its body, is always there keeps its goroutine from ever
+// waiting: after some steps it is the others' turn, long before the slice ends.
 void Connection::give_way() {
-  if (++requests_since_yield_ < kRequestsBetweenYields) return;
-  requests_since_yield_ = 0;
+  if (++steps_since_yield_ < kStepsBetweenYields) return;
+  steps_since_yield_ = 0;
   yield();
 }
 
@@ -137,6 +137,9 @@ bool Connection::receive_more() {
 // False: the end. Half a head is no request, so there is nobody to answer.
 bool Connection::read_head() {
   Input& input = exchange_->in.input;
+  // The rest of a head that comes byte by byte may always be there, and with TLS each byte may cost
+  // dozens of new keys. Most heads come whole.
+  if (input.size() > 0) yield();
   std::size_t n = stream_->read(std::as_writable_bytes(input.room(kHeadRoom)));
   input.filled(n);
   return n > 0;
@@ -184,6 +187,7 @@ std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) 
   try {
     std::size_t n = stream_->read(std::as_writable_bytes(into));
     clock_.enter(Phase::busy);
+    give_way();
     return n;
   } catch (const std::system_error& error) {
     if (is_timeout(error) && !exchange_->out.timer_answered()) throw StatusError(408);

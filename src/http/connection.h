@@ -101,7 +101,7 @@ class Connection {
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
-  unsigned requests_since_yield_ = 0;
+  unsigned steps_since_yield_ = 0;
   bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing
   Allowance answer_time_;         // of the whole answer

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -187,7 +188,8 @@ void read_answers(Attack& attack, net::TcpConn& conn, std::size_t size, std::str
   }
 }
 
-// `at_once` requests under way at any time, all answered alike but for the last.
+// `at_once` requests under way at any time, all answered alike but for the last. A new connection
+// every few seconds, as no limit of the server asks for one.
 void pipeline(Attack& attack, std::size_t at_once) {
   net::TcpConn conn = attack.connect(attack.ports.plain);
   const auto request = [](std::string_view text) {
@@ -199,7 +201,7 @@ void pipeline(Attack& attack, std::size_t at_once) {
   std::string requests;
   for (std::size_t i = 1; i < at_once; ++i) requests += request("a");
   requests += request("b");
-  for (;;) {
+  for (const auto end = Clock::now() + 5s; Clock::now() < end;) {
     WaitGroup writer;
     writer.go([&] {
       std::error_code ended;
@@ -372,6 +374,7 @@ void ask_politely(bool over_tls, std::chrono::seconds length, Ports ports) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets whose other end may be gone
   const std::string_view kind = argc == 6 ? argv[1] : "";
   const auto number = [&](int at) { return std::atoi(argv[at]); };
   if (kind == "good" || kind == "good_tls") {

@@ -1,6 +1,6 @@
 // server.cc: the server that tests/hostile/run attacks. Arguments: certificate, key, and what every
-// time limit of ServerOptions is divided by. Prints the ports of HTTP and HTTPS. Answers each line of
-// its input with a line of counts, and serves until its input ends.
+// time limit of ServerOptions is divided by. Prints the ports of HTTP and HTTPS. Answers each line
+// of its input with a line of counts, and serves until its input ends.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 

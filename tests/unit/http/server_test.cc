@@ -98,6 +98,34 @@ TEST(HttpServer, APeerWhoseNextRequestIsAlwaysThereGivesWayToOthers) {
   });
 }
 
+// The same for a head and a body that come byte by byte, and are always there.
+TEST(HttpServer, APeerWhoseNextByteIsAlwaysThereGivesWayToOthers) {
+  run(Options{.procs = 1, .preempt = false}, [] {
+    constexpr int kBytes = 500;
+    bool begun = false, served = false;
+    Server server;
+    server.handle("POST /", [&](Request& req, Response& res) {
+      begun = true;
+      char byte[1];
+      while (req.read(std::span(byte)) > 0) {
+      }
+      served = true;
+      res.send("x");
+    });
+    Talk talk(server, 1);
+    talk.say("POST / HTTP/1.1\r\nHost: x\r\nX: " + std::string(kBytes, 'x') +
+             "\r\nContent-Length: " + std::to_string(kBytes) + "\r\n\r\n" +
+             std::string(kBytes, 'x'));
+    talk.end();
+    int turns_of_head = 0, turns_of_body = 0;
+    for (; !begun; ++turns_of_head) yield();
+    for (; !served; ++turns_of_body) yield();
+    EXPECT_GE(turns_of_head, kBytes);
+    EXPECT_GE(turns_of_body, kBytes / 16);
+    EXPECT_EQ(status_of(talk.hear_all()), 200);
+  });
+}
+
 RT_TEST(HttpServer, PipelinedRequestsAreAnsweredInTheirOrder) {
   Server server;
   server.handle("GET /{n}", [](Request& req, Response& res) {
