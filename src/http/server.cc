@@ -112,10 +112,12 @@ net::Address ServerCore::local_address() const {
 
 void ServerCore::start() {
   std::lock_guard hold(mutex_);
-  if (std::exchange(started_, true)) return;
-  handler_ = dispatch;
+  if (started_) return;
+  Handler whole = dispatch;
   for (auto one = middlewares_.rbegin(); one != middlewares_.rend(); ++one)
-    handler_ = (*one)(std::move(handler_));
+    whole = (*one)(std::move(whole));
+  handler_ = std::move(whole);
+  started_ = true;  // last: a middleware may throw, and then nothing has begun
 }
 
 void ServerCore::serve() {
@@ -204,8 +206,8 @@ void ServerCore::begin_connection(std::unique_ptr<net::Stream> stream) {
   }
   if (!take_place()) return;
   try {
-    // The timeouts knows it before its goroutine is started: a shutdown that finds nobody left has
-    // missed nobody.
+    // Timeouts knows the connection before its goroutine is started: a shutdown that finds none
+    // left has missed none.
     auto connection = std::make_unique<Connection>(*this, std::move(stream));
     go([self = shared_from_this(), connection = std::move(connection), counted]() mutable {
       connection->run();

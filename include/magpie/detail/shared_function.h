@@ -34,10 +34,18 @@ class SharedFunction<R(Args...)> {
     if constexpr (kMayBeEmpty<std::remove_cvref_t<F>>) {
       if (f == nullptr) return;
     }
-    callable_ = std::make_shared<Callable>(std::forward<F>(f));
-    call_ = [](void* callable, Args... args) -> R {
-      return std::invoke(*static_cast<Callable*>(callable), std::forward<Args>(args)...);
-    };
+    if constexpr (std::is_pointer_v<Callable>) {
+      // The pointer itself, which nobody owns: no memory is needed.
+      callable_ = std::shared_ptr<void>(std::shared_ptr<void>(), reinterpret_cast<void*>(+f));
+      call_ = [](void* callable, Args... args) -> R {
+        return reinterpret_cast<Callable>(callable)(std::forward<Args>(args)...);
+      };
+    } else {
+      callable_ = std::make_shared<Callable>(std::forward<F>(f));
+      call_ = [](void* callable, Args... args) -> R {
+        return std::invoke(*static_cast<Callable*>(callable), std::forward<Args>(args)...);
+      };
+    }
   }
 
   explicit operator bool() const noexcept { return callable_ != nullptr; }

@@ -70,6 +70,20 @@ RT_TEST(HttpMiddleware, HandlersAndMiddlewaresMayBeMoveOnly) {
   }
 }
 
+RT_TEST(HttpMiddleware, AServerWhoseMiddlewareThrowsHasNotBegun) {
+  Server server;
+  bool fails = true;
+  server.use([&](Handler next) -> Handler {
+    if (std::exchange(fails, false)) throw std::runtime_error("not yet");
+    return next;
+  });
+  EXPECT_THROW(server.serve_connection(nullptr), std::runtime_error);
+  server.handle("GET /", [](Request&, Response& res) { res.send("now"); });
+  Talk talk(server);
+  talk.say(kGet);
+  EXPECT_EQ(talk.hear_body(), "now");
+}
+
 RT_TEST(HttpMiddleware, AnEmptyHandlerIsRefused) {
   Server server;
   void (*none)(Request&, Response&) = nullptr;
