@@ -104,7 +104,7 @@ inline void adopt_thread_stack([[maybe_unused]] Fiber& fiber) {
                                                  [[maybe_unused]] Fiber& to,
                                                  [[maybe_unused]] Departure departure) {
 #if defined(MAGPIE_ASAN)
-  __sanitizer_start_switch_fiber(leave == Departure::for_ever ? nullptr : &from.fake_stack, to.low,
+  __sanitizer_start_switch_fiber(departure == Departure::for_ever ? nullptr : &from.fake_stack, to.low,
                                  to.size);
 #endif
 #if defined(MAGPIE_TSAN)
