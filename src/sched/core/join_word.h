@@ -21,7 +21,7 @@
 // Protocol  [claim]
 //        QUEUED --meet_entry--> TAKEN      the M that dequeued it runs it
 //           |
-//           +----claim--> CLAIMED          the joiner runs it in place; a queue still holds an entry
+//           +----claim--> CLAIMED         the joiner runs it in place; a queue still holds an entry
 //                           |  \__ meet_entry: the entry is gone __ DROPPED
 //            retire: the joiner is through                             |  retire: the joiner frees
 //                           v                                             the record

@@ -1,4 +1,5 @@
-// free_cpu.h: the thread that gets the P of a stopping thread continues on the stopping thread's CPU.
+// free_cpu.h: the thread that gets the P of a stopping thread continues on the CPU that becomes
+// free.
 //
 // The kernel wakes a thread where it last ran, or where its waker runs. While every CPU is busy it
 // does not look for an idle one (measured on 6.18). The CPU that becomes idle a moment later does

@@ -1,11 +1,11 @@
-// sysmon_sleep.h: sysmon sleeps without end while nobody needs it. The next M that may need it wakes
-// it.
+// sysmon_sleep.h: sysmon sleeps without end while nobody needs it. The next M that may need it
+// wakes it.
 //
 // Protocol  [sysmon-sleep]
 //
 //   Sysmon sleeps while a P is idle, no goroutine waits in a queue or an inbox, an M has the timer
-//   duty for every timer, and every M that holds a P is outside the runtime. None of this can change
-//   before an M takes the idle P.
+//   duty for every timer, and every M that holds a P is outside the runtime. None of this can
+//   change before an M takes the idle P.
 //
 //   sysmon:   asleep = true;  heavy_fence();  counts the idle Ps;  heavy_fence();
 //             looks at the holders, the queues, the timer duty

@@ -1,4 +1,5 @@
-// without_p.h: Ms that run a goroutine although their P was taken, or given away for a blocking call.
+// without_p.h: Ms that run a goroutine without a P: sysmon took it, or the M gave it away for a
+// blocking call.
 //
 // Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. If a goroutine
 // computes for long without a sleep (stretch.h), sysmon stops it by a signal (preempt.h), and it
