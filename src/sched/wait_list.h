@@ -1,5 +1,5 @@
-// wait_list.h: waiters for the same thing, first come, first served, linked through records on their
-// stacks.
+// wait_list.h: waiters for the same thing, first come, first served, linked through records on
+// their stacks.
 //
 // A list may outlive the run() whose goroutines wait on it. Then their stacks are gone, and the
 // links with them. So the list knows which run() its goroutines belong to. A caller that comes with

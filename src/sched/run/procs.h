@@ -44,7 +44,8 @@ class ProcsSource {
 // For tests: the directory under which /proc and the cgroup mounts are found.
 void set_file_root(std::string root);
 
-// Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory allows.
+// Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory
+// allows.
 void reserve_procs(int n);
 
 // Is it time to look the quotas up again, and do they still decide?

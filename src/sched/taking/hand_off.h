@@ -7,8 +7,8 @@
 //   an M gets a P             begin_with         everything that comes with it
 //   an M has none and sleeps  wait_for_p, sleep_until_handed_a_p; go_on_as_handed begins with the P
 //                                                that the M was handed
-//   an M's P was taken while  take_idle_p        or it queues its goroutine (entry.cc) or waits with
-//     its goroutine ran                          it (bound.h)
+//   an M's P was taken while  take_idle_p        or it queues its goroutine (entry.cc) or waits
+//     its goroutine ran                          with it (bound.h)
 //   sysmon took m's P         m's successor      has the P; m's thread wakes it as it stops, or
 //                                                sysmon does later
 #pragma once

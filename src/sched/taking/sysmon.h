@@ -3,14 +3,16 @@
 // Sysmon looks at each P that is held: 20 microseconds after a call that may block, every 10
 // milliseconds when nothing happens. It takes a P ([grip]) only if goroutines or timers wait for
 // one, and hands it to a sleeping thread. What it sees, and what it does:
-//   in blocking() since the last look                       takes the P
-//   the same goroutine, its thread asleep in the kernel     takes the P: a library blocks unannounced
-//   the same goroutine, its thread has used up its slice    takes the P; the slice is much shorter
-//                                                           when a timer is due, or a goroutine was
-//                                                           woken and no P is free for it
-//   the same goroutine, its thread waits for a CPU          takes the P, but late: the goroutine has
-//                                                           done nothing wrong
-//   goroutines that wake each other, one after the other    asks the holder to let others have a turn
+//   in blocking() since the last look                  takes the P
+//   the same goroutine, its thread asleep in the       takes the P: a library blocks without
+//     kernel                                           saying so
+//   the same goroutine, its thread has used up its     takes the P; the slice is much shorter when
+//     slice                                            a timer is due, or a goroutine was woken
+//                                                      and no P is free for it
+//   the same goroutine, its thread waits for a CPU     takes the P, but late: the goroutine has
+//                                                      done nothing wrong
+//   goroutines that wake each other, one after the     asks the holder to let others have a turn
+//     other
 // An M whose P was taken runs on without one. without_p.h looks after it, and stops it if it still
 // computes.
 //
