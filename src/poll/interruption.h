@@ -10,9 +10,9 @@
 // No loss   While `asked` is true, one of three holds: the event is readable, or is about to be, or
 //           is being read by a blocker that looks afterwards. An interrupter that finds it true
 //           leaves the matter to that. `asked` is false only after the event was empty and before
-//           anybody writes. In the other order, asked = false and then the read, a write in between
-//           would be read away. `asked` would stay true with nothing to read, and no blocker would
-//           ever be interrupted again.
+//           an interrupter writes. In the other order, asked = false and then the read, a write in
+//           between would be read away. `asked` would stay true with nothing to read, and no
+//           blocker would ever be interrupted again.
 // One       The thread that has the role ([poll-role]) and blocks reads the event. One at a time
 //           does. A thread that asks the poller without blocking leaves the event alone.
 // Orders    [interrupt] `asked` is exchanged by acq_rel, and cleared by an exchange too. So the

@@ -28,7 +28,7 @@ namespace magpie::sched {
 [[gnu::always_inline]] inline void leave_runtime() { current_m()->grip.leave(); }
 
 // The short way in, for the most frequent calls. It keeps no record of the entry. True: the caller
-// is inside and must leave. False: the caller is not inside and must use an Entry.
+// has entered and must leave again. False: nothing has changed, and the caller must use an Entry.
 [[nodiscard, gnu::always_inline]] inline bool try_enter_runtime(M* m) {
   return m != nullptr && m->grip.try_enter();
 }

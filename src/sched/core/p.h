@@ -23,7 +23,7 @@ struct M;
 
 enum class PState : std::uint8_t { idle, running, stopped, unused };
 
-// The holder writes these counters, anyone reads them. They share no cache lines with others.
+// The holder writes these counters, anyone reads them. They are plain: each P has its own.
 struct PCounters {
   base::Counter ticks;
   base::Counter inherited;  // goroutines that ran in their waker's time slice
@@ -34,7 +34,7 @@ struct PCounters {
   base::Counter parks, wakes, searches, joined_in_place;
   base::Counter timers_fired;
   base::Counter polls, polled;          // polled: goroutines that became ready
-  base::Counter handoffs, preemptions;  // sysmon writes them while it has the P
+  base::Counter handoffs, preemptions;  // sysmon writes them too, while it has the P
   base::Counter searching_ns, held_ns;
 };
 
@@ -75,13 +75,13 @@ struct alignas(base::kCacheLine) P {
   stack::Cache stacks;
   std::uint64_t fire_again_at_tick = 0;  // set after many timers came due together, see fire.cc
 
-  // guarded by Idle's lock; by the lock of Threads while the P waits for a new thread
+  // guarded by Idle's lock; by the maker's lock while the P waits for a new thread
   P* next_idle = nullptr;
   bool wanted_by_searcher = false;  // while the P waits for a thread
   std::int64_t wanted_since_ns = 0;
 
-  // The holder writes; sysmon writes while it has the P. From then on the next stopped goroutine
-  // may have a turn although others wait.
+  // Sysmon writes it while it has the P, the holder reads it. From then on the next stopped
+  // goroutine may have a turn although others wait.
   std::int64_t stopped_again_ns = 0;
 
   // sysmon only: what it saw when it last looked

@@ -39,8 +39,8 @@ void spill(M* m, G* g);
 inline bool may_set_aside(const P* p) { return p->may_set_aside || runtime->ps.count() == 1; }
 
 // For goroutines that became ready but were not woken by a goroutine of this P. As many as fit go
-// to its inbox, the others to the end of its ring. All go to the ring while a P is idle, an M
-// searches, or this P has nothing to run before them.
+// to its inbox, the others to the end of its ring. All go to the ring in four cases: a P is idle,
+// an M searches, this P has nothing to run before them, or the P may set nothing aside.
 void put_in_inbox(M* m, std::span<G* const> woken);
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.

@@ -32,7 +32,7 @@ void start_thread_for(P* p, Searching searching);
 // of that queue, which brings its own thread, or to the idle list.
 void do_without_thread(P* p, Searching searching);
 
-// An idle P cannot be used: no thread sleeps that could take it, and the system refuses new ones.
+// An idle P cannot be used: no thread sleeps that could take it, and new threads are refused.
 bool no_thread_comes();
 
 // Moves all goroutines out of the queues of a P that its holder gives up.

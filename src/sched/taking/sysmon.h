@@ -2,7 +2,8 @@
 //
 // Sysmon looks at each P that is held: 20 microseconds after a call that may block, every 10
 // milliseconds when nothing happens. It takes a P ([grip]) only if goroutines or timers wait for
-// one, and hands it to a sleeping thread. What it sees, and what it does:
+// one, or the world stops. It hands the P to a sleeping thread, or to the thread of a bound
+// goroutine. What it sees, and what it does:
 //   in blocking() since the last look                  takes the P
 //   the same goroutine, its thread asleep in the       takes the P: a library blocks without
 //     kernel                                           saying so

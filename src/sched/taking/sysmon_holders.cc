@@ -20,8 +20,8 @@ constexpr std::int64_t kRetryGapNs = 50'000;
 // woken. To others it gives way after its slice.
 constexpr std::int64_t kTurnBeforeUrgentNs = 400'000;
 constexpr std::int64_t kTurnBeforeWokenNs = 2'000'000;
-// A thread that waits for a CPU keeps its P for this long, in real time; or for two slices if that
-// is longer.
+// A thread that waits for a CPU keeps its P for this long, in real time. If nothing urgent and no
+// woken goroutine waits, it keeps the P for two slices, if that is longer.
 constexpr std::int64_t kLongestTurnNs = 10'000'000;
 constexpr std::uint64_t kLooksIntoRing = 8;
 // A thread that was not asleep in the kernel for this long is not blocked.
