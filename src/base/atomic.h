@@ -1,7 +1,8 @@
 // atomic.h: the one place that says what an atomic is.
 //
-// Runtime code uses base::Atomic and the short names of the orders. A model test defines MAGPIE_MODEL
-// and gets the checker's atomics under the same names, so the checker runs the product's own source.
+// Runtime code uses base::Atomic and the short names of the orders. A model test defines
+// MAGPIE_MODEL and gets the checker's atomics under the same names. So the checker runs the
+// product's own source.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
 #ifdef MAGPIE_MODEL
 template <class T>
 using Atomic = model::Atomic<T>;
-// A plain variable that a protocol guards: the checker sees an access that nothing orders.
+// A plain variable that a protocol guards. The checker finds accesses to it that nothing orders.
 template <class T>
 using Guarded = model::Plain<T>;
 #else
@@ -35,7 +36,8 @@ using Guarded = T;
 
 inline constexpr std::size_t kCacheLine = 64;
 
-// A number that one thread writes and any thread may read, late but never torn: counters for people.
+// A number that one thread writes and any thread may read, late but never torn: counters for
+// people.
 class Counter {
  public:
   void add(std::uint64_t n) { value_.store(value_.load(relaxed) + n, relaxed); }  // one writer
@@ -46,7 +48,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};  // atomic, a count: nothing is ordered by it
 };
 
-// A value that one thread uses like a plain one, and any thread may read, late but never torn: for people.
+// A value that one thread uses like a plain one, and any thread may read, late but never torn.
 template <class T>
 class Relaxed {
  public:

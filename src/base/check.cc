@@ -8,7 +8,8 @@
 namespace magpie::base {
 namespace {
 
-// vsnprintf into a fixed buffer allocates nothing for the conversions used here (%s %d %u %lu %zu %p).
+// vsnprintf into a fixed buffer allocates nothing for the conversions used here (%s %d %u %lu %zu
+// %p).
 void print_line(const char* format, va_list arguments) {
   char line[1024];
   int used = std::snprintf(line, sizeof line, "magpie: ");

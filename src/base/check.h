@@ -1,6 +1,7 @@
 // check.h: what to do when the impossible, or the unforgivable, happens.
 //
-// fatal()        a message for a person on stderr, then abort(). Safe in signal handlers: no allocation.
+// fatal()        a message for a person on stderr, then abort(). Safe in signal handlers: no
+//                allocation.
 // MAGPIE_CHECK   a fact that only a bug in the runtime can break; always on.
 // MAGPIE_DCHECK  the same where the check costs too much for release builds.
 #pragma once

@@ -14,7 +14,7 @@ inline std::int64_t read_clock(clockid_t clock) {
 
 inline std::int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 
-// Some milliseconds old at worst, and several times cheaper to read.
+// A few milliseconds old at worst, and several times cheaper to read.
 inline std::int64_t coarse_now_ns() { return read_clock(CLOCK_MONOTONIC_COARSE); }
 
 }  // namespace magpie::base

@@ -8,17 +8,19 @@ inline void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile(
-      "isb" ::
-          : "memory");  // "yield" is a no-op on most cores; isb waits about as long as pause
+  asm volatile("isb" ::
+                   // "yield" is a no-op on most cores; isb waits about as long as pause
+               : "memory");
 #endif
 }
 
-// Fetches a line that is about to be written, and takes it from whichever core has it: one journey instead of two, of which the
-// second, to be allowed to write, stops the core. __builtin_prefetch() does only half of it unless compiled for newer processors.
+// Fetches a cache line that is about to be written, and takes it from the core that has it. That is
+// one transfer instead of two: without this, the core would stall for the second, which gives it
+// the right to write. __builtin_prefetch() does only half of it unless compiled for newer
+// processors.
 inline void prefetch_to_write(const void* line) {
 #if defined(__x86_64__)
-  // Processors that do not know it, Intel's before 2014, take it for a no-op.
+  // Processors that do not know the instruction (Intel's before 2014) treat it as a no-op.
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
 #else
   __builtin_prefetch(line, 1);

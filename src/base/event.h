@@ -1,4 +1,4 @@
-// event.h: one thread sleeps until another sets the event; resets by being waited for.
+// event.h: one thread sleeps until another sets the event. Waiting resets it.
 //
 // Protocol  [event]
 //
@@ -8,13 +8,13 @@
 //                       2 SLEEPING --time is up--> CLEAR
 //
 // Sides   wait: one thread, the owner.  set: anyone; a second set before the wait changes nothing.
-// No loss Every step is a read-modify-write, also the owner's step from SET to CLEAR. A set that
-//         comes before that step is read by it, so the owner sees what the setter wrote; one that
-//         comes after it is there for the next wait. A plain store could wipe out a set that the
-//         owner has not read.
+// No loss Every step is a read-modify-write, also the owner's step from SET to CLEAR. If a set
+//         comes before that step, the step reads it, so the owner sees what the setter wrote. If a
+//         set comes after that step, it is there for the next wait. A plain store could wipe out a
+//         set that the owner has not read.
 //         The kernel compares SLEEPING again before the owner sleeps.
 // Orders  [event] set releases, wait acquires: what was written before set() is seen after wait().
-// Use     After wait() returned the owner may destroy the event: set() does not touch it after its
+// Use     After wait() returned the owner may destroy the event. set() does not touch it after its
 //         exchange, but for a futex wake on the bare address.
 // Proof   tests/model/event_model.cc
 #pragma once
@@ -71,7 +71,7 @@ class Event {
     return word_.compare_exchange_strong(expected, kClear, acquire, relaxed);
   }
 
-  // After a sleep. False: it was set after all, and is clear now.
+  // Call this after a sleep. False: the event was set after all, and is clear now.
   bool withdraw() { return word_.exchange(kClear, acquire) != kSet; }
 
   Atomic<std::uint32_t> word_{kClear};  // atomic [event]

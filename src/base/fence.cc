@@ -16,7 +16,8 @@ bool membarrier_is_granted() {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-// Before any constructor of a static object that could use a fence, or start a thread that does.
+// Runs before any constructor of a static object that could use a fence, or start a thread that
+// does.
 [[gnu::constructor(101)]] void choose_fences() {
   detail::fences_granted.set(membarrier_is_granted());
 }

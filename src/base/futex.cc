@@ -24,7 +24,7 @@ class OwnSleep {
   OwnSleep& operator=(const OwnSleep&) = delete;
 
  private:
-  // Odd while it sleeps. relaxed: for sysmon, which asks the kernel in between
+  // Odd while the thread sleeps. relaxed: for sysmon, which asks the kernel in between
   static void note() {
     if (own_sleeps == nullptr) return;
     own_sleeps->store(own_sleeps->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -32,8 +32,9 @@ class OwnSleep {
 };
 
 #if defined(MAGPIE_TSAN)
-// ThreadSanitizer keeps a signal until the thread makes a call that it knows, and that is not
-// syscall(). One that comes just before a sleep does not end it: so no sleep is long.
+// ThreadSanitizer keeps a signal back until the thread makes a call that it intercepts, and
+// syscall() is none. So a signal just before a sleep does not end the sleep, and no sleep may be
+// long.
 constexpr std::int64_t kLongestSleepNs = 10'000'000'000;
 
 void let_signals_in() {

@@ -11,11 +11,11 @@
 
 namespace magpie::base {
 
-// Where the calling thread counts, once as it begins and once as it ends, that it sleeps in one of these calls, so that others
-// can tell it from sleeping for a lock of somebody else; null: nowhere.
+// The calling thread adds one to `place` as it begins to sleep in one of these calls, and one as it
+// ends. So others can tell such a sleep from a wait for another lock. Null: it does not count.
 void note_own_sleeps_in(std::atomic<std::uint32_t>* place);
 
-// Sleeps while *word == expected; may return early for no reason.
+// Sleeps while *word == expected. May return early for no reason.
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected);
 
 // The same, at the latest until `deadline_ns` of the monotonic clock.

@@ -2,7 +2,8 @@
 //
 //     constinit base::Immortal<Registry> registry;
 //
-// Threads may use it while the program ends. Its construction needs no guard, which the child of a fork could find taken.
+// Threads may use it while the program ends. Its construction needs no guard variable, which the
+// child of a fork() could find taken.
 #pragma once
 
 namespace magpie::base {

@@ -1,4 +1,4 @@
-// os.h: the calls to the system that may fail for lack of something, in one place so that tests can make
+// os.h: the system calls that may fail for lack of a resource, in one place so that tests can make
 // them fail. All are off the hot path.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace magpie::base {
 
-// A function that may be replaced while others call it. Relaxed: a function is all there is to see.
+// A function that may be replaced while others call it. Relaxed: there is nothing to see but the
+// function.
 template <class F>
 class Replaceable {
  public:

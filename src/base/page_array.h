@@ -1,5 +1,5 @@
-// page_array.h: an array that grows by asking the kernel, not the allocator: for memory that is needed inside the runtime,
-// where nobody may wait for the allocator's locks.
+// page_array.h: an array that grows by asking the kernel, not the allocator. For memory that is
+// needed inside the runtime, where no thread may wait for the allocator's locks.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace magpie::base {
 
-// Elements are bytes to it: trivial, and zero at first.
+// Elements must be trivial, and are zero at first.
 template <class T>
 class PageArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -33,10 +33,10 @@ class PageArray {
   T& operator[](std::size_t index) const { return data_[index]; }
   std::size_t capacity() const { return capacity_; }
 
-  // Keeps what is there. False: no memory, nothing has changed.
+  // Keeps all elements. False: no memory, and nothing has changed.
   [[nodiscard]] bool grow_to(std::size_t capacity) { return grow_to(capacity, capacity_); }
 
-  // Keeps the first `used`, and does not touch the others.
+  // Keeps the first `used` elements, and does not touch the others.
   [[nodiscard]] bool grow_to(std::size_t capacity, std::size_t used) {
     if (capacity <= capacity_) return true;
     void* fresh = os().map(nullptr, capacity * sizeof(T), PROT_READ | PROT_WRITE,
@@ -71,19 +71,20 @@ class PageList {
   T* begin() const { return array_.data(); }
   T* end() const { return array_.data() + size_; }
 
-  // Room for so many in all. False: no memory, nothing has changed.
+  // Makes room for `capacity` elements in all. False: no memory, and nothing has changed.
   [[nodiscard]] bool reserve(std::size_t capacity) {
     return capacity <= array_.capacity() || array_.grow_to(2 * capacity, size_);
   }
 
-  // There is room.
+  // The caller has made sure that there is room.
   void push(const T& element) { array_[size_++] = element; }
   void push(std::span<const T> elements) {
     for (const T& element : elements) push(element);
   }
 
   T take_last() { return array_[--size_]; }
-  // The last ones, in their order: as many as there are, and as fit into `out`. Returns how many.
+  // Takes the last elements, in their order: as many as there are, and as fit into `out`. Returns
+  // how many.
   std::size_t take_last(std::span<T> out) {
     std::size_t count = out.size() < size_ ? out.size() : size_;
     size_ -= count;

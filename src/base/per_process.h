@@ -1,11 +1,12 @@
-// per_process.h: an object of which each process has its own, also the child of a fork.
+// per_process.h: an object of which each process has its own, also the child of a fork().
 //
-// The first caller makes it; it is never destroyed, as threads may need it while the program ends. Other threads
-// may have been in the middle of the parent's object when the process was forked, so the child gets a new one.
+// The first caller makes it. It is never destroyed, as threads may need it while the program ends.
+// At a fork() other threads may be in the middle of the parent's object, so the child gets a new
+// one.
 //
-// Not a static of a function: the compiler guards those by a lock. A thread that calls pthread_atfork() in the
-// initialiser waits while another one forks, so the child would find that lock taken, and wait for ever. Handlers
-// are registered while the program is loaded instead:
+// Not a static of a function: the compiler guards it by a lock. A thread that calls
+// pthread_atfork() in the initialiser waits while another one forks. Then the child would find that
+// lock taken, and wait for ever. So handlers are registered while the program is loaded:
 //
 //     constinit base::PerProcess<List> lists;
 //     const int at_forks = pthread_atfork(nullptr, nullptr, [] { lists.renew_in_child(); });
@@ -15,7 +16,8 @@
 
 namespace magpie::base {
 
-// T(T*) gets the parent's object, or null, and keeps the pointer: so it is no leak.
+// T(T*) gets the parent's object, or null, and keeps the pointer. So the parent's object is no
+// leak.
 template <class T>
 class PerProcess {
  public:

@@ -5,22 +5,26 @@
 //   sleeper:  until it has the lock:  unless call is WANTED: call = WANTED;  heavy_fence()
 //                                     try_lock();  else sleep in the kernel while call == WANTED,
 //                                     and try a little once awake
-//             with the lock:          call = WANTED, for the next that sleeps, if any does
+//             with the lock:          call = WANTED, for the next sleeper, if there is one
 //
-// Goal      base::Lock pays two locked instructions for an uncontended pair, this one pays one. It is for locks that
-//           are taken at every step and nearly always free, held for some nanoseconds.
-// No loss   While somebody sleeps, call is WANTED, or a sleeper is awake, or is being woken, and will
-//           write WANTED before it sleeps or unlocks. A sleeper and the holder each write, then read
-//           what the other wrote, with a full fence between (base/fence.h). So either the sleeper gets
-//           the lock, or the holder's unlock comes later and sees WANTED, unless another unlocker has
-//           exchanged it, who then wakes one. The kernel compares `call` again before it lets the
-//           sleeper sleep, so a wake-up that comes before the sleep is not missed either. Behind
-//           another thread's call a sleeper needs no fence: that thread has one between its call and
-//           its own try, or holds the lock and unlocks it after the call.
-// One call  With more threads than CPUs it may take milliseconds until a woken sleeper runs. Whoever
-//           unlocks meanwhile, perhaps ten thousand times, finds NONE and does not call the kernel.
-// Lifetime  unlock() reads `call` after the lock is free, when the last user may already have gone. The memory
-//           must therefore never become anything else but such a lock; a stray wake-up harms nobody.
+// Goal      base::Lock pays two locked instructions for an uncontended pair, this one pays one. It
+//           is for locks that are taken at every step, are nearly always free, and are held for
+//           some nanoseconds.
+// No loss   While a thread sleeps, one of three holds: call is WANTED, or a sleeper is awake, or a
+//           sleeper is being woken. An awake sleeper will write WANTED before it sleeps or unlocks.
+//           A sleeper and the holder each write, then read what the other wrote, with a full fence
+//           between (base/fence.h). So either the sleeper gets the lock, or the holder's unlock
+//           comes later and sees WANTED, unless another unlocker has exchanged it, which then wakes
+//           one. The kernel compares `call` again before it lets the sleeper sleep, so a wake-up
+//           that comes before the sleep is not missed either. Behind another thread's call a
+//           sleeper needs no fence: that thread has one between its call and its own try, or holds
+//           the lock and unlocks it after the call.
+// One call  With more threads than CPUs it may take milliseconds until a woken sleeper runs.
+//           Meanwhile threads unlock, perhaps ten thousand times, find NONE, and do not call the
+//           kernel.
+// Lifetime  unlock() reads `call` after the lock is free, when the last user may already have gone.
+//           So the memory must never become anything else but such a lock. A stray wake-up does no
+//           harm.
 // Orders    [quick-lock] try_lock acquires what unlock released; the fences order the rest.
 // Proof     tests/model/quick_lock_model.cc
 #pragma once
@@ -36,7 +40,7 @@
 
 namespace magpie::base {
 
-// What the lock agrees on; the sleeping is the owner's.
+// What the threads agree on. The class that owns the words does the sleeping.
 class QuickLockWords {
  public:
   bool try_lock() {
@@ -45,7 +49,7 @@ class QuickLockWords {
   }
   bool looks_free() const { return held_.load(relaxed) == kFree; }  // relaxed: only a hint
 
-  // True: somebody calls; answer().
+  // True: a thread calls for the lock; call answer().
   [[nodiscard]] bool unlock() {
     held_.store(kFree, release);
     light_fence();                        // [quick-lock] other side: call_for_it()
@@ -54,16 +58,18 @@ class QuickLockWords {
   // True: wake one sleeper. False: another unlocker does. Relaxed: nothing is read after it.
   [[nodiscard]] bool answer() { return call_.exchange(kNone, relaxed) == kWanted; }
 
-  // Before the last try and each sleep.
+  // Call this before the last try and each sleep.
   void call_for_it() {
     if (is_called()) return;
     call_.store(kWanted, relaxed);  // relaxed: the fence orders it
     heavy_fence();                  // [quick-lock] other side: unlock()
   }
-  // By one that slept, with the lock: its own unlock wakes the next. In vain if none sleeps, once.
+  // A thread that slept calls this with the lock: its own unlock then wakes the next. If no thread
+  // sleeps, that is in vain once.
   void call_for_next() { call_.store(kWanted, relaxed); }  // relaxed: the same thread reads it
 
-  // Whether a call stands that nobody has answered. Relaxed: only a hint, the kernel looks again.
+  // Whether a call stands that no unlocker has answered. Relaxed: only a hint, the kernel looks
+  // again.
   bool is_called() const { return call_.load(relaxed) == kWanted; }
 
   static constexpr std::uint32_t kNone = 0, kWanted = 1;
@@ -77,7 +83,8 @@ class QuickLockWords {
 };
 
 #ifndef MAGPIE_MODEL
-// Models Lockable. The rules of base::Lock hold for whoever has it: no blocking, no user code, no wake-ups.
+// Models Lockable. The rules of base::Lock hold for its holder: no blocking, no user code, no
+// wake-ups.
 class QuickLock {
  public:
   // prepare_fences() has been called.
@@ -92,15 +99,15 @@ class QuickLock {
   }
 
  private:
-  // Pauses between looks: twice as many each time. While two threads use what is locked at every step, each takes
-  // the lines from the other; one that stands back for a third of a microsecond, and then for a whole one, lets the other do
-  // scores of steps meanwhile.
+  // Pauses between looks: twice as many each time. While two threads use what is locked at every
+  // step, each takes the cache lines from the other. A thread that stands back for a third of a
+  // microsecond, and then for a whole one, lets the other do scores of steps meanwhile.
   static constexpr int kFirstGap = 16;
   static constexpr int kLongestGap = 64;
   static constexpr int kLongGaps = 4;
 
-  // A call that still stands at the second look says that nobody has unlocked since: the holder has
-  // lost its CPU. Then the time is better left to it. False: sleep.
+  // If a call still stands at the second look, no thread has unlocked since: the holder has lost
+  // its CPU. Then this thread should leave its CPU to the holder. False: sleep.
   bool spin_for_it() {
     int long_gaps = 0;
     bool was_called = false;

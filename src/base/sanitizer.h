@@ -1,9 +1,10 @@
-// sanitizer.h: tells AddressSanitizer, ThreadSanitizer and Valgrind about our stacks. Empty without the first two; Valgrind
-// is told in every build, when a stack is made.
+// sanitizer.h: tells AddressSanitizer, ThreadSanitizer and Valgrind about our stacks. Empty without
+// the first two, but every build tells Valgrind when a stack is made.
 //
-// Fiber belongs to a stack. before_switch() runs on the old stack just before the switch, after_switch() first
-// thing on the new one. A stack that is left for good (Departure::for_ever) may be reused from its top: ASan drops
-// its fake frames and TSan gets a new fiber, for the frames left on it never return.
+// A Fiber belongs to a stack. before_switch() runs on the old stack just before the switch,
+// after_switch() runs first on the new one. A stack that is left for good (Departure::for_ever) may
+// be reused from its top. Then ASan drops its fake frames and TSan gets a new fiber, because the
+// frames left on it never return.
 #pragma once
 
 #include <cstddef>
@@ -98,21 +99,22 @@ inline void adopt_thread_stack([[maybe_unused]] Fiber& fiber) {
 #endif
 }
 
-// Inlined in any case: ThreadSanitizer counts the calls of functions on each stack, and a function that is called on one and
-// returns on another would be counted as called on the first and as returned from on the second.
+// Always inlined: ThreadSanitizer counts calls and returns of functions on each stack. A function
+// that is called on one stack and returns on another would be counted as a call on the first and as
+// a return on the second.
 [[gnu::always_inline]] inline void before_switch([[maybe_unused]] Fiber& from,
                                                  [[maybe_unused]] Fiber& to,
                                                  [[maybe_unused]] Departure departure) {
 #if defined(MAGPIE_ASAN)
-  __sanitizer_start_switch_fiber(departure == Departure::for_ever ? nullptr : &from.fake_stack, to.low,
-                                 to.size);
+  __sanitizer_start_switch_fiber(departure == Departure::for_ever ? nullptr : &from.fake_stack,
+                                 to.low, to.size);
 #endif
 #if defined(MAGPIE_TSAN)
   __tsan_switch_to_fiber(to.tsan, 0);
 #endif
 }
 
-// `from` is the fiber that was left; a thread's own stack learns its bounds here.
+// `from` is the fiber that was left. A thread's own stack learns its bounds here.
 [[gnu::always_inline]] inline void after_switch([[maybe_unused]] Fiber& now,
                                                 [[maybe_unused]] Fiber& from) {
 #if defined(MAGPIE_ASAN)

@@ -1,8 +1,8 @@
-// thread_end.h: what is to be done when the calling thread ends.
+// thread_end.h: calls a function when the calling thread ends.
 //
-// It is done among the destructors of thread_locals: what was registered last comes first, and what is
-// registered meanwhile comes next. So what a thread has of ours can be made anew, and registered
-// again, if the destructor of somebody's thread_local uses it after it was destroyed. A
+// The call happens among the destructors of thread_locals: the last registered call comes first,
+// and a call that is registered meanwhile comes next. So an object of ours can be made anew, and
+// registered again, if the destructor of a user's thread_local uses it after it was destroyed. A
 // thread_local of ours would be destroyed once, and used afterwards.
 #pragma once
 

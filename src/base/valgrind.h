@@ -1,8 +1,10 @@
-// valgrind.h: tells Valgrind which memory is a stack. Without Valgrind it is a handful of instructions that do nothing.
+// valgrind.h: tells Valgrind which memory is a stack. Without Valgrind that is a handful of
+// instructions that do nothing.
 //
-// Valgrind watches the stack pointer: a small jump looks to it like a frame that came or went, and what lies between is
-// then not to be touched. Goroutine stacks lie close to each other, so it has to know them. It is asked by instructions that
-// no compiler makes, which are part of its interface and documented with it (valgrind.h); so every build can ask.
+// Valgrind watches the stack pointer. A small jump looks to it like a frame that came or went, and
+// it then forbids to touch the bytes between. Goroutine stacks lie close to each other, so Valgrind
+// has to know them. We ask it by instructions that no compiler makes. They are part of its
+// interface and documented with it (valgrind.h), so every build can ask.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +54,7 @@ inline unsigned announce_stack_to_valgrind(const void* low, std::size_t size) {
 }
 inline void renounce_stack_to_valgrind(unsigned number) { detail::ask_valgrind(0x1502, number, 0); }
 
-// The frames that these bytes belonged to are gone, and are looked at all the same.
+// The frames that these bytes belonged to are gone, but we read the bytes all the same.
 inline void excuse_to_valgrind(const volatile void* memory, std::size_t size) {
   constexpr std::uintptr_t kMemcheckMakeDefined = std::uintptr_t{'M'} << 24 | 'C' << 16 | 2;
   detail::ask_valgrind(kMemcheckMakeDefined, reinterpret_cast<std::uintptr_t>(memory), size);

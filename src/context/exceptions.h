@@ -1,9 +1,10 @@
 // exceptions.h: the C++ runtime's per-thread exception state, carried with the goroutine.
 //
-// A thread's state is the stack of exceptions being handled and the count of those in flight. A goroutine may
-// block inside `catch` or in a destructor during unwinding, and go on on another thread, so the switch saves
-// the state of whoever leaves and restores it when it comes back. The record's layout is fixed by the Itanium
-// C++ ABI (2.2.2), which leaves it opaque in <cxxabi.h>.
+// A thread's state is the stack of exceptions being handled and the count of exceptions in flight.
+// A goroutine may block inside `catch`, or in a destructor during unwinding, and continue on
+// another thread. So the switch saves the state of the goroutine that leaves, and restores it when
+// the goroutine comes back. The Itanium C++ ABI (2.2.2) fixes the record's layout, and leaves it
+// opaque in <cxxabi.h>.
 #pragma once
 
 #include <cxxabi.h>

@@ -1,7 +1,9 @@
-// float_control.h: rounding mode and exception masks of the calling thread, as the switch saves them.
+// float_control.h: rounding mode and exception masks of the calling thread, as the switch saves
+// them.
 //
-// A goroutine starts with the defaults of the ABI, keeps what it sets across blocking and migration, and
-// leaves nothing behind: the loop resets a thread whose finished goroutine changed them.
+// A goroutine starts with the defaults of the ABI, and keeps what it sets across blocking and
+// migration. It leaves nothing behind: the loop resets a thread whose finished goroutine changed
+// them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,8 @@ inline std::uint64_t default_float_control() {
   return kDefaultX87Control | std::uint64_t{kDefaultMxcsr} << 32;
 }
 
-// The control words at its construction. Reads the x87 word only when MXCSR is not the default, as the switch does.
+// The control words at its construction. Reads the x87 word only when MXCSR is not the default, as
+// the switch does.
 class FloatControl {
  public:
   FloatControl() {
@@ -62,7 +65,7 @@ inline void set_default_float_control() { asm volatile("msr fpcr, %0" : : "r"(st
 
 #endif
 
-// What the goroutine that just ended did to the thread is undone.
+// Undoes what the goroutine that just ended did to the thread.
 inline void reset_float_control() {
   if (!FloatControl().is_default()) [[unlikely]]
     set_default_float_control();

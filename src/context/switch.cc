@@ -2,10 +2,11 @@
 
 #include "context/float_control.h"
 
-// The first instructions of a new stack. swap() jumps here with the value in the first argument register and
-// the stack pointer at the address of the entry function. The CFI says: no caller, stop unwinding; and whom to ask what to do
-// with an exception that comes this far. If it is to be caught, unwinding ends at the second half. On AArch64 it begins with
-// `bti j`, as it is jumped to.
+// The first instructions of a new stack. swap() jumps here with the value in the first argument
+// register and the stack pointer at the address of the entry function. The CFI says two things:
+// there is no caller, stop unwinding; and which personality decides about an exception that comes
+// this far. If it is to be caught, unwinding ends at magpie_context_land. On AArch64 both begin
+// with `bti j`, as they are jumped to.
 #if defined(__x86_64__)
 asm(R"(
   .text
@@ -83,7 +84,8 @@ struct Prepared {
 
 void* prepare(void* top, Entry entry) {
   auto* bytes = static_cast<std::byte*>(top);
-  // On x86-64 the start code pops the entry's address, which leaves the stack 16-aligned for its call.
+  // On x86-64 the start code pops the entry's address, which leaves the stack 16-aligned for its
+  // call.
   auto* frame = reinterpret_cast<Prepared*>(bytes - sizeof(Prepared));
   *frame = Prepared{};
   frame->float_control = default_float_control();
@@ -94,8 +96,8 @@ void* prepare(void* top, Entry entry) {
 
 void set_first_frame(const FirstFrame& hooks) { first_frame = hooks; }
 
-// Of the first frame, in the words of the C++ ABI for exception handling. The first phase looks for somebody who catches, the
-// second unwinds. Called from assembly only.
+// The personality of the first frame, in the words of the C++ ABI for exception handling. The first
+// phase looks for a frame that catches, the second unwinds. Called from assembly only.
 extern "C" {
 
 [[gnu::used, gnu::visibility("hidden")]] _Unwind_Reason_Code magpie_context_personality(

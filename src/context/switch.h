@@ -1,20 +1,23 @@
-// switch.h: leave one stack, go on on another.
+// switch.h: leave one stack, continue on another.
 //
-// A suspended stack is one pointer, its saved stack pointer. Above it lie, from low to high addresses: the
-// floating-point control words, the address to go on at, and the frame pointer. All other registers are
-// declared clobbered, so the compiler keeps on the stack exactly those that are live at the switch.
+// A suspended stack is one pointer, its saved stack pointer. Above it lie, from low to high
+// addresses: the floating-point control words, the address to continue at, and the frame pointer.
+// All other registers are declared clobbered, so the compiler keeps on the stack exactly those that
+// are live at the switch.
 //
-//   swap(&mine, other, value)   suspends the caller in `mine` and resumes `other`. Returns when somebody
-//                               resumes `mine`, with the value which that somebody passed.
-//   prepare(top, entry)         makes a stack that calls entry(value) when first resumed; entry never returns.
+//   swap(&mine, other, value)   suspends the caller in `mine` and resumes `other`. Returns when
+//                               another swap resumes `mine`, with the value that it passed.
+//   prepare(top, entry)         makes a stack that calls entry(value) when first resumed; entry
+//                               never returns.
 //
-// Belongs to the goroutine, saved and restored here: callee-saved registers, the stack pointer, the rounding
-// and exception masks (MXCSR, x87 control word; FPCR on AArch64). Belongs to the thread: signal mask, errno,
-// thread_locals, floating-point status flags.
-// Unwinders: the file is compiled with frame pointers, so the frame of swap's caller is described correctly at
-// every instruction of the switch; entry's frame says that it has no caller.
-// A function that calls swap must be marked MAGPIE_SWITCHES: inlined into code that holds values in registers
-// we do not list (AVX-512), or analysed for the registers it leaves alone, it would corrupt them.
+// Belongs to the goroutine, saved and restored here: callee-saved registers, the stack pointer, the
+// rounding and exception masks (MXCSR, x87 control word; FPCR on AArch64). Belongs to the thread:
+// signal mask, errno, thread_locals, floating-point status flags. Unwinders: the file is compiled
+// with frame pointers. So the frame of swap's caller is described correctly at every instruction of
+// the switch. entry's frame says that it has no caller. A function that calls swap must be marked
+// MAGPIE_SWITCHES. Otherwise the compiler might inline it into code that holds values in registers
+// we do not list (AVX-512), or might analyse which registers it leaves alone: the switch would
+// corrupt them.
 #pragma once
 
 #include <unwind.h>
@@ -35,28 +38,31 @@ using Entry = void (*)(void* value);
 // Writes the first frame below `top` (16-aligned) and returns the stack pointer to resume.
 void* prepare(void* top, Entry entry);
 
-// An exception that nobody on a prepared stack catches reaches the first frame. It is asked twice: while the frames of the
-// thrower are still there, whether to go on, and when all of them are gone, to do so.
+// An exception that nothing on a prepared stack catches reaches the first frame. The first frame is
+// asked twice: while the frames of the thrower are still there, whether it catches, and when all of
+// them are gone, to take the exception.
 struct FirstFrame {
-  // On top of the thrower's frames. False: nobody catches it, and the C++ runtime calls std::terminate() there.
+  // Runs on top of the thrower's frames. False: nothing catches it, and the C++ runtime calls
+  // std::terminate() there.
   bool (*catches)(_Unwind_Exception* exception);
   // pthread_exit() or pthread_cancel() unwinds the stack.
   void (*refuse_to_unwind)();
-  // All frames are gone. What it throws itself terminates the program.
+  // All frames are gone. If this throws itself, the program terminates.
   void (*take)(_Unwind_Exception* exception);
-  // Then the stack goes on here, as if it had just been entered; never returns.
+  // Then the stack continues here, as if it had just been entered. Never returns.
   void (*go_on)();
 };
-// For all prepared stacks; before the first of them is resumed.
+// For all prepared stacks. Call this before the first of them is resumed.
 void set_first_frame(const FirstFrame& hooks);
 
 #if defined(__x86_64__)
 
 [[gnu::always_inline]] inline void* swap(void** save, void* resume, void* value) {
-  // No red zone is skipped: the files that use this are compiled without one, see cmake/rooms.cmake.
-  // MXCSR is compared without its six status flags, which are results, not control. It is loaded only when it
-  // differs, and the x87 control word is only looked at when one side's MXCSR is not the default: fesetround
-  // and the like change both, and reading it costs as much as the rest of the switch.
+  // No red zone is skipped: the files that use this are compiled without one, see
+  // cmake/rooms.cmake. MXCSR is compared without its six status flags, which are results, not
+  // control. It is loaded only when it differs. The x87 control word is read only when one side's
+  // MXCSR is not the default: fesetround and the like change both, and reading it costs as much as
+  // the rest of the switch.
   asm volatile(
       "pushq %%rbp\n\t"
       "leaq 2f(%%rip), %%rax\n\t"
@@ -76,7 +82,7 @@ void set_first_frame(const FirstFrame& hooks);
       "popq %%rax\n\t"
       "popq %%rbp\n\t"
       "jmpq *%%rax\n\t"
-      "3:\n\t"  // somebody is not at the default: keep both words of the leaver, load both of the other
+      "3:\n\t"  // one side is not at the default: save both words of ours, load both of the other
       "fnstcw (%%rsp)\n\t"
       "ldmxcsr 4(%[resume])\n\t"
       "fldcw (%[resume])\n\t"
@@ -92,7 +98,8 @@ void set_first_frame(const FirstFrame& hooks);
 
 #elif defined(__aarch64__)
 
-// x18 is a scratch register, unless the platform has reserved it: then nobody keeps anything there.
+// x18 is a scratch register, unless the platform has reserved it. Then no code keeps anything
+// there.
 #if defined(__ANDROID__) || defined(__APPLE__) || defined(__Fuchsia__)
 #define MAGPIE_X18
 #elif defined(__has_feature)

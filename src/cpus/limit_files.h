@@ -12,7 +12,7 @@
 //
 //     path /app/web, root /      ->  <mount>/app/web   <mount>/app   <mount>
 //     path /app/web, root /app   ->  <mount>/web       <mount>
-//     path /app/web, root /db    ->  nothing: that mount shows somebody else's limits
+//     path /app/web, root /db    ->  nothing: that mount shows the limits of others
 //
 // Namespaces     Both texts count from the root of the reader's cgroup namespace, and reach above
 //                it by leading "..": path "/../x" means that we were moved next to our namespace.

@@ -20,7 +20,9 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 
 #if defined(MAGPIE_TSAN)
 constexpr bool kHasFineTimes =
-    false;  // it does not know epoll_pwait2(), and keeps signals back while a thread is in there
+    // ThreadSanitizer does not know epoll_pwait2(), and keeps signals back while a thread is in
+    // there
+    false;
 #else
 constexpr bool kHasFineTimes = true;
 #endif
@@ -58,7 +60,8 @@ int Poller::add(int fd, Tag tag) {
 void Poller::remove(int fd) {
   epoll_event unused{};
   (void)epoll_ctl(epoll_, EPOLL_CTL_DEL, fd,
-                  &unused);  // it may have been closed by a child of fork()
+                  // a child of fork() may have closed it
+                  &unused);
 }
 
 void Poller::interrupt() {
@@ -76,7 +79,8 @@ int Poller::wait_once(std::span<epoll_event> events, std::int64_t until_ns) {
     timespec time{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     int count = epoll_pwait2(epoll_, events.data(), most, &time, nullptr);
     if (count >= 0 || errno == EINTR) return count;
-    // The kernel does not know it (ENOSYS), or a sandbox forbids it (EPERM, or whatever it says).
+    // The kernel does not know the call (ENOSYS), or a sandbox forbids it (EPERM, or another
+    // error).
     coarse_.store(true, base::relaxed);
   }
   std::int64_t ms = std::min<std::int64_t>((left + kMillisecond - 1) / kMillisecond,
@@ -91,7 +95,7 @@ std::size_t Poller::wait(std::span<epoll_event> events, std::int64_t until_ns) {
   for (int i = 0; i < count; ++i) {
     if (events[static_cast<std::size_t>(i)].data.u64 != kInterruption) {
       events[kept++] = events[static_cast<std::size_t>(i)];
-    } else if (until_ns != kAtOnce) {  // who does not block leaves it to the one who does
+    } else if (until_ns != kAtOnce) {  // a thread that does not block leaves it to the blocker
       std::uint64_t times;
       (void)!read(event_, &times, sizeof times);
       interruption_.drained();

@@ -21,16 +21,18 @@ class Poller {
 
   // All return 0 or an error number.
   [[nodiscard]] int open();
-  // Once for both directions, edge-triggered. A descriptor that is ready already has an event at once.
+  // Registers a descriptor once for both directions, edge-triggered. A descriptor that is ready
+  // already has an event at once.
   [[nodiscard]] int add(int fd, Tag tag);
   void remove(int fd);
 
-  // Blocks until there are events, interrupt() was called, or the time (base::now_ns) has come; kAtOnce: does not block.
-  // Returns how many of `events` were filled, each with a Tag; none after an interruption.
+  // Blocks until there are events, interrupt() was called, or the time (base::now_ns) has come;
+  // kAtOnce: does not block. Returns how many of `events` were filled, each with a Tag; none after
+  // an interruption.
   static constexpr std::int64_t kAtOnce = 0;
   std::size_t wait(std::span<epoll_event> events, std::int64_t until_ns);
 
-  // Whoever blocks in wait(), or is the next to do so, returns. From any thread.
+  // The thread that blocks in wait(), or the next that would, returns. From any thread.
   void interrupt();
 
  private:
@@ -41,7 +43,7 @@ class Poller {
   int epoll_ = -1;
   int event_ = -1;
   Interruption interruption_;  // [interrupt]
-  // atomic, a hint: the kernel knows no time-outs below a millisecond
+  // atomic, a hint: the kernel has no time-outs below a millisecond
   base::Atomic<bool> coarse_{false};
 };
 

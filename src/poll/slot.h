@@ -1,5 +1,6 @@
-// slot.h: what events are delivered to. One for each registered descriptor, never freed while the table lives, so that an
-// event which comes late finds a slot: its own, or, with another generation, somebody else's.
+// slot.h: events are delivered to slots. Each registered descriptor has one. Slots are never freed
+// while the table lives. So a late event finds a slot: its own, or another owner's, with another
+// generation.
 //
 // Protocol  [slot]
 //
@@ -10,11 +11,11 @@
 //   poller:      gets an event with a tag
 //                is the slot of that generation?  -> sets its words ([readiness])
 //
-// No loss   The generation changes before the slot can be taken again, and nothing is known before
-//           the kernel hears of the new owner. So an event of the present owner finds its
-//           generation, and what it says is not wiped out.
-// Late      An event whose slot was found before the generation changed sets the words of the next
-//           owner. That is spurious, and costs that one a system call.
+// No loss   The generation changes before the slot can be taken again, and begin() runs before the
+//           kernel hears of the new owner. So an event of the present owner finds its generation,
+//           and begin() does not wipe out what it says.
+// Late      The poller may find an event's slot before the generation changes. Then it sets the
+//           words of the next owner. That is spurious, and costs the next owner a system call.
 // Orders    [slot] relaxed: the table's lock and the kernel order what has to be ordered. A wrong
 //           guess is a late event.
 // Proof     tests/model/descriptor_model.cc
@@ -32,9 +33,10 @@ namespace magpie::poll {
 
 struct alignas(base::kCacheLine) Slot {
   Readiness read, write;  // [readiness]
-  // atomic [readiness]: the poller sets it before it sets `read`, which orders it: the peer has ended, an error is pending, or
-  // there was urgent data, at which reads stop early. From then on a short read does not mean that nothing is left. Too often
-  // true, by a late event, costs system calls
+  // atomic [readiness]: the poller sets it before it sets `read`, which orders it. The peer has
+  // ended, an error is pending, or there was urgent data, at which reads stop early. From then on a
+  // short read does not mean that nothing is left. A late event may set it too often, which costs
+  // system calls
   base::Atomic<bool> always_try{false};
   base::Atomic<std::uint32_t> generation{0};  // atomic [slot]: its owner writes, the poller reads
 
@@ -43,13 +45,14 @@ struct alignas(base::kCacheLine) Slot {
   // guarded by the table's lock
   Slot* next_free = nullptr;
 
-  // By a new owner, before the kernel hears of it.
+  // A new owner calls this before the kernel hears of it.
   void begin() {
     read.reset();
     write.reset();
     always_try.store(false, base::relaxed);
   }
-  // By its owner, before it can be taken again. Events that are on their way are for nobody.
+  // The owner calls this before the slot can be taken again. Events that are on their way find no
+  // owner.
   void end() { generation.store(generation.load(base::relaxed) + 1, base::relaxed); }
 };
 
@@ -75,13 +78,13 @@ class SlotTable {
 
   // Null: no memory, or there are two million already.
   Slot* take();
-  // Events that are on their way are for nobody.
+  // Events that are on their way find no owner.
   void give(Slot* slot);
 
-  // Null: it has been given back.
+  // Null: the slot has been given back.
   Slot* find(Tag tag) const;
 
-  // Those that were ever in use. f returns true to stop.
+  // Calls f for each slot that was ever in use. f returns true to stop.
   template <class F>
   bool any(F f) const {
     std::uint32_t made = made_.load(base::acquire);
@@ -102,8 +105,8 @@ class SlotTable {
   base::Lock lock_;
   // guarded by lock_
   Slot* free_ = nullptr;
-  // As in [grown-table]: a chunk is there before the count says so, and the count is read first.
-  // Written under lock_
+  // As in [grown-table]: a chunk is there before the count says so, and readers read the count
+  // first. Written under lock_
   base::Atomic<Slot*> chunks_[kMostChunks] = {};  // atomic [grown-table]
   base::Atomic<std::uint32_t> made_{0};           // atomic [grown-table]
 };

@@ -1,4 +1,4 @@
-// cancel_list.h: those who wait for something, but no longer than until a context is over.
+// cancel_list.h: waiters that wait for something, but no longer than until a context is over.
 //
 // Protocol  [cancel]
 //
@@ -9,25 +9,25 @@
 //                                                            v
 //                                                        CANCELLED: the canceller wakes the waiter
 //
-//   A waiter is on two lists: that of what it waits for, and this one. What ends its wait is
-//   decided on the first alone, under that one's lock, as with deadlines (Waiter::wait_until): a
+//   A waiter is on two lists: the list of what it waits for, and this one. The first list alone
+//   decides what ends its wait, under that list's lock, as with deadlines (Waiter::wait_until). A
 //   partner takes the waiter off to serve it, or `withdraw` takes it off because the context is
-//   over. Those who serve know nothing of contexts, so waits without one pay nothing.
+//   over. Partners know nothing of contexts, so waits without a context pay nothing.
 //
 // Sides     add, remove: the waiter, before and after it waits.  end, take, fire: the canceller.
-// Once      The first list's lock puts partner and withdraw in a row: one of them finds the waiter
-//           there, and wakes it. So what was given is kept, and what is cancelled was given
+// Once      The first list's lock orders partner and withdraw: one of them finds the waiter there,
+//           and wakes it. So a waiter keeps what it was given, and a cancelled waiter was given
 //           nothing.
-// No loss   add and end meet under the lock: a waiter is found by take, or told that it came too
-//           late.
+// No loss   add and end meet under the lock: take finds the waiter, or add tells it that it came
+//           too late.
 // Commit    The canceller may fire a waiter whose registers are not saved yet. withdraw waits for
 //           the lock that the waiter's commit step releases, or for the waiter's own word.
-// Lifetime  The record lies on the waiter's stack. One that was cancelled is not touched after its
-//           wake-up. One that was woken by another removes its record: it is taken off under the
-//           lock, or has been taken, and then the waiter waits for finish, the canceller's last
-//           touch.
-// Locks     A waiter adds itself while it holds the lock of the first list. The canceller holds
-//           none when it fires.
+// Lifetime  The record lies on the waiter's stack. After a cancelled waiter's wake-up the canceller
+//           does not touch its record. A waiter that a partner woke removes its record: it takes it
+//           off under the lock. If the canceller has taken the record already, the waiter waits for
+//           finish, the canceller's last touch.
+// Locks     A waiter adds itself while it holds the lock of the first list. The canceller holds no
+//           lock when it fires.
 // Orders    [cancel] finish releases, remove acquires. The rest is under the lock, or reaches the
 //           waiter with its wake-up.
 // Proof     tests/model/cancel_model.cc
@@ -52,13 +52,13 @@ class FiringWord {
 
 struct CancelRecord : WaitRecord {
   FiringWord firing;
-  bool cancelled = false;  // written by the canceller before it wakes the waiter
+  bool cancelled = false;  // the canceller writes it before it wakes the waiter
 };
 
 template <class Lock = base::Lock>
 class CancelList {
  public:
-  // False: it is over already, the record is not on the list.
+  // False: the context is over already, and the record is not on the list.
   template <class Here>
   [[nodiscard]] bool add(CancelRecord& record, const Here& presence) {
     lock_.lock();
@@ -68,8 +68,8 @@ class CancelList {
     return alive;
   }
 
-  // By a waiter that was not cancelled. False: a canceller still looks at the record; ask
-  // is_firing() until it does not.
+  // A waiter that was not cancelled calls this. False: a canceller still looks at the record. Then
+  // the waiter asks is_firing() until it is false.
   template <class Here>
   [[nodiscard]] bool remove(CancelRecord& record, const Here& presence) {
     lock_.lock();
@@ -79,14 +79,14 @@ class CancelList {
     return listed || !record.firing.is_firing();
   }
 
-  // Nobody is added from now on.
+  // No record is added from now on.
   void end() {
     lock_.lock();
     over_ = true;
     lock_.unlock();
   }
 
-  // The next one to fire; null: nobody is left. The presence lasts until it is fired.
+  // The next record to fire; null: none is left. The presence lasts until the record is fired.
   template <class Here>
   [[nodiscard]] CancelRecord* take(const Here& presence) {
     lock_.lock();
@@ -96,7 +96,7 @@ class CancelList {
     return record;
   }
 
-  // `withdraw()` true: nobody else has woken the waiter, or will; `wake()` does.
+  // `withdraw()` true: nobody else has woken the waiter, or will. Then `wake()` does.
   template <class Withdraw, class Wake>
   static void fire(CancelRecord& record, Withdraw withdraw, Wake wake) {
     if (withdraw()) {

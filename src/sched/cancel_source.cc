@@ -47,14 +47,14 @@ bool CancelSource::has_expired_unwatched() const {
 bool CancelSource::wait(Waiter& waiter, std::int64_t deadline_ns, WaitReason reason,
                         bool (*commit)(Waiter&, void*), bool (*withdraw)(Waiter&, void*),
                         void* argument, void (*look_again)(void*)) {
-  // Inside from add() to the end of commit: a goroutine that was stopped between would leave the
-  // canceller in withdraw, waiting for it with the only P.
+  // The goroutine is inside from add() to the end of commit. If it were stopped between, the
+  // canceller would wait for it in withdraw with the only P.
   Entry entry;
   Record record(waiter, withdraw, argument);
   std::int64_t until_ns = std::min(deadline_ns, deadline_to_watch());
   bool added = waits_.add(record, Presence());
   // Too late for the canceller. Others know of the waiter already and may wake it, so it cannot
-  // turn back: but time is up.
+  // turn back. But its time is up.
   if (!added) until_ns = base::now_ns();
   bool woken = waiter.wait_until(until_ns, reason, commit, withdraw, argument, look_again);
   if (record.cancelled) return false;
@@ -69,7 +69,8 @@ bool CancelSource::wait(Waiter& waiter, std::int64_t deadline_ns, WaitReason rea
 
 namespace {
 
-// One that nobody serves. The lock is held from before the waiter is told of until it can be woken.
+// A waiter that nobody serves. The lock is held from before the canceller knows the waiter until
+// the waiter can be woken.
 struct LoneSleeper {
   base::Lock lock;
   bool waits = true;  // guarded by lock
@@ -80,7 +81,7 @@ bool unlock(Waiter&, void* sleeper) {
   return true;
 }
 
-// Time is up, or the source is over: the first of the two wakes it.
+// Time is up, or the source is over: the first of the two wakes the waiter.
 bool wake_up(Waiter&, void* sleeper) {
   auto& self = *static_cast<LoneSleeper*>(sleeper);
   self.lock.lock();

@@ -1,9 +1,10 @@
 // current.h: which M is this thread?
 //
-// A goroutine may come out of any switch on another thread. Compilers compute the address of a thread_local once and
-// keep it, so an ordinary one may name the thread before the switch. The variable is therefore read by assembly that
-// computes address and value anew each time, and that the compiler may neither merge nor move across another.
-// Its model is initial-exec: in an executable the linker turns the table look-up into a constant.
+// A goroutine may come out of any switch on another thread. Compilers compute the address of a
+// thread_local once and keep it, so an ordinary one may name the thread before the switch.
+// Therefore assembly reads the variable. It computes address and value anew each time, and the
+// compiler may neither merge it nor move it across another one. The TLS model is initial-exec: in
+// an executable the linker turns the table look-up into a constant.
 #pragma once
 
 namespace magpie::sched {
@@ -14,7 +15,7 @@ struct G;
 extern "C" __thread M* magpie_current_m
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Null on a thread that is none of the runtime's.
+// Null on a plain thread.
 inline M* current_m() {
   M* m;
 #if defined(__x86_64__)
@@ -38,7 +39,7 @@ inline M* current_m() {
   return m;
 }
 
-// Writes the calling thread's variable; only while no goroutine runs on it.
+// Writes the calling thread's variable. Only while no goroutine runs on it.
 void set_current_m(M* m);
 
 }  // namespace magpie::sched

@@ -10,7 +10,8 @@
 namespace magpie::sched {
 namespace {
 
-// After its registers are saved: the goroutine waits for a P in the queue, and its thread is free.
+// Runs after the goroutine's registers are saved: the goroutine waits for a P in the queue, and its
+// thread is free.
 bool queue_up(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)  // else its body is over
     g->state.store(GState::runnable, base::relaxed);
@@ -22,7 +23,7 @@ bool queue_up(M* m, G* g, void*) {
   return true;
 }
 
-// The same of one that has a P, for no reason but chaos.
+// The same for a goroutine that has a P, for no reason but chaos.
 bool give_way(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)
     g->state.store(GState::runnable, base::relaxed);

@@ -5,7 +5,7 @@
 // expand it breadth first into millions of parked parents.
 //
 // The joiner does that only while three quarters of a usual stack are left, whatever stack it has:
-// that much every goroutine may count on. A chain of joins then goes on on a new stack, after
+// every goroutine may count on that much. Then a chain of joins continues on a new stack, after
 // hundreds of usual frames. And it does so only for goroutines that asked for no stack size of
 // their own. Protocols [join] and [claim]: core/join_word.h.
 #include <sched.h>
@@ -34,19 +34,19 @@ using namespace sched;
 
 namespace {
 
-// A goroutine that only starts and joins others in place gives way too when its slice is over.
+// A goroutine that only starts and joins others in place also gives way when its slice is over.
 constexpr std::uint64_t kInPlacePerLook = 16;
 
 void run_in_place(M* m, G* child);
 
-// The rare joiner that handles or throws an exception: its state is not the child's.
+// For the rare joiner that handles or throws an exception: its state is not the child's.
 [[gnu::noinline]] void run_in_place_beside_exceptions(M* m, G* child) {
   context::ExceptionState mine = std::exchange(*m->exceptions, {});
   run_in_place(m, child);
   *current_m()->exceptions = mine;
 }
 
-// The rare joiner that changed its floating-point control: the child has the default.
+// For the rare joiner that changed its floating-point control: the child has the default.
 [[gnu::noinline]] void run_in_place_with_default_float_control(M* m, G* child,
                                                                context::FloatControl mine) {
   context::set_default_float_control();
@@ -54,7 +54,7 @@ void run_in_place(M* m, G* child);
   mine.restore();
 }
 
-// Runs a claimed goroutine's body on the stack of the calling goroutine, which is m's, as that goroutine.
+// Runs a claimed goroutine's body as that goroutine, on the stack of the joiner, which runs on m.
 void run_in_place(M* m, G* child) {
   if (m->exceptions->any()) [[unlikely]]
     return run_in_place_beside_exceptions(m, child);
@@ -76,7 +76,8 @@ void run_in_place(M* m, G* child) {
 
   child->stack = nullptr;
   if (child->bound)
-      [[unlikely]] {  // it ended with a ThreadLock: the thread is its joiner's too, and stays
+      // The child ended with a ThreadLock. The thread is its joiner's too, and stays.
+      [[unlikely]] {
     child->bound = false;
     m->thread_locks = 0;
   }
@@ -89,7 +90,7 @@ void run_in_place(M* m, G* child) {
   context::reset_float_control();
 }
 
-// Bytes left on the stack of the calling goroutine, m's.
+// Bytes left on the stack of the goroutine that runs on m and calls this.
 [[gnu::always_inline]] inline std::size_t stack_left(const M* m) {
   auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
   return static_cast<std::size_t>(here - m->current->stack->low);
@@ -101,7 +102,7 @@ bool has_room_for_another(M* m) {
   return stack_left(m) >= usual - usual / 4;
 }
 
-// Others may run g at this moment: only what is fixed while it is started may be looked at.
+// Another M may run g at this moment. So this may only read what is fixed while g is started.
 bool may_run_in_place(M* m, G* g) {
   return !g->asked_for_stack && !m->current->bound && has_room_for_another(m);
 }
@@ -109,8 +110,8 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 inline bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  // One that was readied may be in the next slot too, with a stack of its own. Relaxed: only we
-  // fill our slot, so what is in it while it is fresh stays so.
+  // A goroutine that was readied may be in the next slot too, with a stack of its own. Relaxed:
+  // only we fill our slot, so a goroutine that is fresh in it stays fresh.
   bool fresh = g->state.load(base::relaxed) == GState::fresh;
   if (fresh && m->p->queue.next.take_if(g)) {
     g->claim.take_removed();
@@ -130,7 +131,7 @@ inline bool claim_and_run(M* m, G* g) {
 
 inline void wait_as_goroutine(M* m, G* g) {
   if (g->join.is_done()) return;
-  // Else one that only joins in place would never let the world stop, or others run.
+  // Otherwise a goroutine that only joins in place would never let the world stop, or others run.
   if (runtime->world.stopping() || m->p->slice_over) [[unlikely]] {
     m->p->slice_over = false;
     yield();
@@ -152,7 +153,8 @@ inline void wait_as_goroutine(M* m, G* g) {
   return ref;
 }
 
-// A plain thread begins a visit to the run() of the goroutine, so that its record stays. False: that run() has ended.
+// A plain thread begins a visit to the run() of the goroutine, so that its record stays. False:
+// that run() has ended.
 bool enter_run_of(TaskRef ref) {
   if (!begin_visit()) return false;
   if (runtime->generation == ref.generation) return true;
@@ -160,7 +162,7 @@ bool enter_run_of(TaskRef ref) {
   return false;
 }
 
-// While it sleeps the runtime may end; then it is woken, see drop_goroutines.
+// The runtime may end while the thread sleeps. Then drop_goroutines wakes the thread.
 [[gnu::noinline]] Joined wait_as_thread(TaskRef ref) {
   if (!enter_run_of(ref)) return Joined::dropped;
   Waiter waiter;
@@ -228,8 +230,8 @@ bool tell_goroutine(Waiter& self, void* joined) {
   return true;
 }
 
-// The context is over, or time is up: two may come here for one wait. False: too late, the
-// goroutine has ended, or its run(), or the other was first: the joiner is woken.
+// The context is over, or time is up: both may come here for one wait. False: too late. The
+// goroutine has ended, or its run(), or the other was first. Then the joiner is woken by that.
 bool untell_goroutine(Waiter& self, void* joined) {
   auto& wait = *static_cast<LimitedJoin*>(joined);
   TaskRef ref = wait.ref;

@@ -1,4 +1,4 @@
-// local.cc: goroutine-local values. Few goroutines have any and those have few: a list, searched
+// local.cc: goroutine-local values. Few goroutines have any, and they have few: a list, searched
 // from its end.
 #include <magpie/local.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Values = std::vector<sched::GExtra::LocalValue>;
 
-// A plain thread's: they die with it. Null: it has none, or none any more.
+// A plain thread's values: they die with it. Null: it has none, or none any more.
 constinit thread_local Values* values_of_thread = nullptr;
 
 void destroy_thread_values(void*) {
@@ -30,7 +30,7 @@ void destroy_thread_values(void*) {
   delete std::exchange(values_of_thread, nullptr);
 }
 
-// Also after that: the destructor of somebody's thread_local may want one.
+// Also after destroy_thread_values(): the destructor of a user's thread_local may want a value.
 Values& need_thread_values() {
   if (values_of_thread == nullptr) {
     values_of_thread = new Values;
@@ -56,7 +56,7 @@ sched::G* current_g() {
 
 std::uint64_t new_local_key() {
   static std::atomic<std::uint64_t> next{1};            // atomic, a count: of keys
-  return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: only uniqueness counts
+  return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: it only has to be unique
 }
 
 void* find_local(std::uint64_t key) noexcept {

@@ -28,7 +28,7 @@ bool is_worth_spinning(M* m) {
 
 namespace {
 
-// A plain thread may come when run() is over; then the goroutine is gone.
+// A plain thread may come when run() is over. Then the goroutine is gone.
 [[gnu::noinline]] void ready_from_outside(G* g) {
   if (Visit visit; visit) {
     g->move(GState::waiting, GState::runnable);

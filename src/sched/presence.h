@@ -1,8 +1,9 @@
 // presence.h: may the records of waiting goroutines be touched?
 //
-// The end of run() unmaps the stacks of goroutines that still wait, and tells nobody; what they wait for may live on.
-// A goroutine that runs keeps its run() from ending. A plain thread has to come in through the gate [outsider] and
-// stay inside from the moment it looks at a waiter until it has woken it. Hold it briefly: never while blocking.
+// The end of run() unmaps the stacks of goroutines that still wait, and tells nothing to what they
+// wait for, which may live on. A goroutine that runs keeps its run() from ending. A plain thread
+// has to come in through the gate [outsider]. It stays inside from the moment it looks at a waiter
+// until it has woken it. Hold a Presence briefly: never while blocking.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace magpie::sched {
 inline std::uint64_t current_run() { return runtime->generation; }
 inline const Options& current_options() { return runtime->options; }
 
-// Of whoever calls.
+// The caller's presence.
 class Presence {
  public:
   Presence() : entered_(m() == nullptr && begin_visit()) {}
@@ -24,12 +25,12 @@ class Presence {
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
-  // The run() whose goroutines are there while this lives. 0: none is.
+  // The run() whose goroutines stay alive while this lives. 0: there is none.
   std::uint64_t generation() const { return m() != nullptr || entered_ ? runtime->generation : 0; }
 
   M* m() const { return entry_.m(); }  // null: a plain thread
 
-  // Before blocking.
+  // Call this before blocking.
   void leave() {
     if (entered_) [[unlikely]] {
       entered_ = false;
@@ -42,7 +43,7 @@ class Presence {
   bool entered_;
 };
 
-// The same for a goroutine that knows its M: nothing to do, nothing to undo.
+// The same for a goroutine that knows its M: there is nothing to do and nothing to undo.
 class GoroutinePresence {
  public:
   explicit GoroutinePresence(M* m) : m_(m) {}

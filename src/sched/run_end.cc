@@ -34,7 +34,7 @@ void ToldOfRunEnd::delist() {
 
 void note_run_end(std::uint64_t generation) {
   last_over.store(generation, base::release);  // with is_over()
-  // Under the lock although it wakes threads: none of them may leave the list meanwhile.
+  // This wakes threads under the lock: none of them may leave the list meanwhile.
   std::lock_guard hold(list_lock);
   for (ToldOfRunEnd* each = first_told; each != nullptr; each = each->next_)
     each->waiter_.tell_thread();

@@ -20,7 +20,7 @@ constexpr std::uint64_t kIdsPerBlock = 64;
   throw std::logic_error("magpie: no runtime runs; call go() and spawn() inside magpie::run()");
 }
 
-// Left when the task is started or unmade: until then run() must not unmap its record.
+// The visit ends when the task is started or unmade: until then run() must not unmap its record.
 G* enter_and_make() {
   if (!begin_visit()) throw_no_runtime();
   try {
@@ -87,7 +87,7 @@ using namespace sched;
 
 namespace {
 
-// Throwing allocates, so a goroutine leaves first.
+// Throwing allocates, so a goroutine leaves the runtime first.
 [[gnu::noinline]] Task* make_task_slow() {
   G* g;
   {

@@ -1,7 +1,7 @@
 // spawn.h: makes goroutines and starts them.
 //
-//   on an M           make_task takes a record from the P's cache; start puts it into runnext, and whoever was
-//                     there to the end of the ring
+//   on an M           make_task takes a record from the P's cache; start puts it into runnext. The
+//                     goroutine that was there goes to the end of the ring
 //   on a plain thread the record comes from the pool, and goes to the global queue
 #pragma once
 
@@ -17,17 +17,18 @@
 
 namespace magpie::sched {
 
-// A goroutine record, not started, made by a plain thread. Throws std::bad_alloc.
+// A goroutine record, not started, for a plain thread. Throws std::bad_alloc.
 G* new_goroutine_outside();
 
-// Makes g ready to run for the first time, by a plain thread.
+// A plain thread makes g ready to run for the first time.
 void start_outside(G* g, detail::TaskBody body);
 
-// The rest of start(), rare: `unplaced` has no place in a queue yet; null: all have one.
+// The rest of start(), rare. `unplaced` has no place in a queue yet; null: all goroutines have one.
 [[gnu::noinline]] void start_slow(M* m, G* g, G* unplaced);
 
-// Makes g ready to run for the first time, on m, inside. May yield: afterwards the caller may be on another M.
-// The usual case calls nothing, so that it saves no registers. True: start_slow was not needed.
+// Makes g ready to run for the first time, on m, inside. It may yield: afterwards the caller may be
+// on another M. The usual case calls nothing, so it saves no registers. True: start_slow was not
+// needed.
 [[gnu::always_inline]] inline bool start(M* m, G* g, detail::TaskBody body) {
   P* p = m->p;
   g->body = body;
@@ -52,7 +53,7 @@ void start_outside(G* g, detail::TaskBody body);
   return true;
 }
 
-// The same by a goroutine that entered by try_enter_runtime(), as its last step inside.
+// The same for a goroutine that entered by try_enter_runtime(), as its last step inside.
 [[gnu::always_inline]] inline void start_and_leave(M* m, G* g, detail::TaskBody body) {
   if (start(m, g, body)) [[likely]]
     m->grip.leave();

@@ -22,9 +22,9 @@ namespace {
   return true;
 }
 
-// [outsider] Plain threads take timers out of sets until drop_timers() does. A gate of its own: the runtime's
-// gate closes as soon as main has returned, and then run() waits for threads that may wait for a plain thread
-// which stops a timer.
+// [outsider] Plain threads take timers out of sets until drop_timers() does. This needs a gate of
+// its own. The runtime's gate closes as soon as main has returned. Then run() waits for threads,
+// and these may wait for a plain thread that stops a timer.
 OutsiderGate sets_gate;
 
 bool has_forgotten_sets = false;  // written in the child of a fork(), by its only thread
@@ -35,8 +35,8 @@ bool has_forgotten_sets = false;  // written in the child of a fork(), by its on
     sets_gate.exit();
     return where;
   }
-  // drop_timers() is at it, or was: it takes out what is left, and calls no code of users meanwhile.
-  // But if it was the runtime of the parent of a fork(), its sets stay, in the child.
+  // drop_timers() takes out what is left, or has done so, and calls no user code meanwhile. But if
+  // this was the runtime of the parent of a fork(), its sets stay in the child.
   while (TimerSet* set = timer.word.view().set) {
     if (has_forgotten_sets && set->is_forgotten()) return TimerSet::remove(timer);
     sched_yield();
@@ -75,13 +75,13 @@ void disarm_and_settle(Timer& timer) {
   // Again after a fire that ended: it may have put the timer into a set again.
   for (int spin = 1; disarm(timer) == TimerSet::Removal::firing; ++spin) {
     base::cpu_relax();
-    if (spin % 100 == 0) sched_yield();  // whoever fires it may have lost its CPU
+    if (spin % 100 == 0) sched_yield();  // the thread that fires it may have lost its CPU
   }
 }
 
 void abandon(Timer& timer) { runtime->abandoned_timers.put(timer); }
 
-// One at a time: run() may end while this goroutine waits for the allocator.
+// One timer at a time: run() may end while this goroutine waits for the allocator.
 void drop_abandoned() {
   for (;;) {
     Timer* timer = [] {
@@ -103,7 +103,7 @@ void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
 
 void drop_timers() {
   sets_gate.close();
-  while (!sets_gate.is_empty()) sched_yield();  // they hold it for microseconds
+  while (!sets_gate.is_empty()) sched_yield();  // visits last microseconds
   for (P* p : runtime->ps.all()) {
     while (Timer* timer = p->timers.take_any()) {
       if (timer->drop != nullptr) {
@@ -113,7 +113,7 @@ void drop_timers() {
       }
     }
   }
-  // Objects of users are destroyed, and may stop timers of theirs: none is in a set any more.
+  // This destroys objects of users, which may stop their timers: no timer is in a set any more.
   while (Timer* timer = runtime->abandoned_timers.take()) timer->drop(*timer);
 }
 

@@ -1,4 +1,4 @@
-// timers.h: the door to timers: from any thread, arms and disarms one.
+// timers.h: the door to timers: any thread arms and disarms them here.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,37 @@ namespace magpie::sched {
 using timer::kNever;
 using timer::Timer;
 
-// From any thread. False: the caller is a plain thread and no runtime runs. A timer's fire returns the G it made
-// ready, in state waiting, or null; it may ready others itself.
+// From any thread. False: the caller is a plain thread and no runtime runs. A timer's fire returns
+// the G it made ready, in state waiting, or null. It may ready others itself.
 [[nodiscard]] bool arm(Timer& timer, std::int64_t when_ns);
 
-// From any thread, by the timer's owner. Does not wait for a fire that has begun; see [timer].
+// From any thread; the timer's owner calls this. It does not wait for a fire that has begun; see
+// [timer].
 timer::TimerSet::Removal disarm(Timer& timer);
 
-// The same, and waits, briefly, until nobody touches the record any more. No lock that fire takes may be held.
+// The same, but waits briefly until no other thread touches the record any more. The caller must
+// not hold a lock that fire takes.
 void disarm_and_settle(Timer& timer);
 
-// By fire or drop, of a timer that has no owner any more, as its last touch: its drop is called, once more, by a
-// goroutine that calls drop_abandoned(), or as the runtime ends, when no timer is in a set.
+// fire or drop calls abandon() as its last touch of a timer that has no owner any more. The timer's
+// drop is then called once more: by a goroutine that calls drop_abandoned(), or as the runtime
+// ends, when no timer is in a set.
 void abandon(Timer& timer);
 void drop_abandoned();
 
-// In the child of a fork(), also when no runtime ran: nobody will fire them, and disarm() lets go of them.
+// In the child of a fork(), also when no runtime ran: no M will fire the timers, and disarm() lets
+// go of them.
 void forget_timers();
 
-// For a goroutine that parks at once: arms, and keeps the set locked until the commit step releases it.
+// For a goroutine that parks at once: arms the timer, and keeps the set locked until the commit
+// step releases it.
 void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns);
 void release_held_timers(M* m);
 
 // From now on plain threads may take timers out of sets.
 void open_timers();
 
-// The runtime ends, no M is left: forgets all timers.
+// The runtime ends, and no M is left: forgets all timers.
 void drop_timers();
 
 }  // namespace magpie::sched

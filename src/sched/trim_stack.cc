@@ -10,8 +10,8 @@
 
 namespace magpie::sched {
 
-// Not inlined, so that nothing of the caller lies below the address that this frame begins at. The system call's own
-// frame and the red zone are above the page that the range ends at.
+// Not inlined, so that nothing of the caller lies below the address at which this frame begins. The
+// system call's own frame and the red zone are above the page at which the range ends.
 [[gnu::noinline]] void trim_stack() noexcept {
   constexpr std::uintptr_t kOwnUse = 512;
   M* m = current_m();

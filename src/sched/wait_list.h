@@ -1,27 +1,30 @@
-// wait_list.h: those who wait for the same thing, first come, first served, linked through records on their stacks.
+// wait_list.h: waiters for the same thing, first come, first served, linked through records on
+// their stacks.
 //
-// A list may outlive the run() whose goroutines wait on it; their stacks are then gone, and with them the links. So
-// the list knows which run() its goroutines belong to. Whoever comes with another one (Presence) forgets
-// all goroutines, without touching a single record. Plain threads are still there: they are linked among
-// themselves too, and the list is made again of them.
+// A list may outlive the run() whose goroutines wait on it. Then their stacks are gone, and the
+// links with them. So the list knows which run() its goroutines belong to. A caller that comes with
+// another run() (Presence) makes the list forget all goroutines, without touching a single record.
+// Plain threads are still there: they are linked among themselves too, and the list is rebuilt from
+// them.
 //
 //   goroutine records   next, previous
 //   thread records      next, previous, and next_thread, previous_thread
 //
 // Invariant  Goroutines on the list belong to generation_.
-// Era        Each forgetting begins a new one. A record whose era is not the list's has been forgotten, and
-//            taking it off is nothing. That matters to waiters on several lists, who come back for the rest.
+// Era        Each forgetting begins a new era. A record of another era than the list's has been
+//            forgotten, and taking it off does nothing. That matters to a waiter on several lists,
+//            which comes back to take off the rest.
 //
 // Protocol  [wait-list]
 //   who comes, leaves or wakes:  under the owner's lock, with its presence (presence.h)
 //   anyone, without the lock:    looks_empty()
-// In a row  The lock puts all steps in a row; what is left to agree on is between runs. So the
-//           model explores sequences of steps, not interleavings.
-// Orders    [wait-list] whoever changes first_ releases, looks_empty() acquires.
+// In a row  The lock orders all steps. What is left to agree on is between runs. So the model
+//           explores sequences of steps, not interleavings.
+// Orders    [wait-list] changes of first_ release, looks_empty() acquires.
 // Proof     tests/model/wait_list_model.cc
 //
-// All bits zero is an empty list, so that public
-// types can keep one without knowing what it is (magpie/detail/wait_storage.h).
+// All bits zero is an empty list, so that public types can keep one without knowing what it is
+// (magpie/detail/wait_storage.h).
 #pragma once
 
 #include <cstdint>
@@ -44,10 +47,11 @@ struct WaitRecord {
 
 class WaitList {
  public:
-  // Without the lock: outdated by the time it is used. Acquires what was written before the list became empty.
+  // Without the lock: outdated by the time it is used. Acquires what was written before the list
+  // became empty.
   bool looks_empty() const { return first_.load(base::acquire) == nullptr; }
 
-  // The one who waits longest; null: nobody does. Here: Presence or GoroutinePresence.
+  // The record of the longest wait; null: nobody waits. Here: Presence or GoroutinePresence.
   template <class Here>
   WaitRecord* first(const Here& presence) {
     WaitRecord* record = first_.load(base::relaxed);  // relaxed: the lock is held
@@ -59,7 +63,7 @@ class WaitList {
     return record;
   }
 
-  // Not for a record that was forgotten.
+  // False for a record that was forgotten.
   template <class Here>
   bool holds(const WaitRecord& record, const Here& presence) {
     first(presence);
@@ -84,7 +88,7 @@ class WaitList {
       push_thread(record);
   }
 
-  // Ahead of everybody, for one who has been first before.
+  // Puts the record ahead of all others, for a waiter that has been first before.
   template <class Here>
   void push_front(WaitRecord& record, const Here& presence) {
     WaitRecord* second = first(presence);
@@ -98,7 +102,7 @@ class WaitList {
     if (record.is_thread) push_thread_front(record);
   }
 
-  // Takes the one who waits longest off; null: nobody does.
+  // Takes off the record of the longest wait; null: nobody waits.
   template <class Here>
   WaitRecord* take_first(const Here& presence) {
     WaitRecord* record = first(presence);
@@ -112,8 +116,8 @@ class WaitList {
     return record;
   }
 
-  // Takes it off, wherever it is; nothing if it is not on the list, or was forgotten. Its neighbours may be of an
-  // earlier run().
+  // Takes the record off, wherever it is. Does nothing if it is not on the list, or was forgotten.
+  // Its neighbours may be of an earlier run().
   template <class Here>
   void unlink(WaitRecord& record, const Here& presence) {
     first(presence);
@@ -138,7 +142,7 @@ class WaitList {
       unlink_thread(record);
   }
 
-  // The owner goes away, or becomes another's; nobody who is alive waits.
+  // The owner goes away, or gets a new owner. Nobody who is alive waits.
   void reset() {
     first_.store(nullptr, base::relaxed);  // relaxed: the owner is alone
     last_ = first_thread_ = last_thread_ = nullptr;

@@ -13,7 +13,7 @@ Waiter::Waiter() {
   if (m != nullptr) g_ = m->current;
 }
 
-// As a plain thread. Not `told`: that is seen to.
+// For a plain thread. Never returns `told`: it handles that itself.
 ThreadSleep::End Waiter::sleep_until(std::int64_t deadline_ns, void (*look_again)(void*),
                                      void* argument) {
   for (;;) {
@@ -39,7 +39,8 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
       reason,
       [](M*, G*, void* mine) {
         Step now =
-            *static_cast<Step*>(mine);  // after its commit the waiter, and its stack, may be gone
+            // after its commit the waiter, and its stack, may be gone
+            *static_cast<Step*>(mine);
         return now.commit(*now.self, now.argument);
       },
       &step);
@@ -51,7 +52,7 @@ struct Waiter::Timed : timer::Timer {
         void* its_argument)
       : Timer(go_on), waiter(its), commit(tell), withdraw(take_back), argument(its_argument) {}
 
-  // [timer] fire: the waiter goes on if nobody else has woken it, or will.
+  // [timer] fire: the waiter continues if nobody else has woken it, or will.
   static void* go_on(timer::Timer& timer) {
     Timed& self = static_cast<Timed&>(timer);
     bool withdrawn = self.withdraw(self.waiter, self.argument);
@@ -63,8 +64,8 @@ struct Waiter::Timed : timer::Timer {
 
   static bool commit_step(M* m, G*, void* mine) {
     Timed& self = *static_cast<Timed*>(mine);
-    // Once the timers are released it may fire, and ask to take back what is being told here: commit's locks order
-    // the two. After commit the waiter, and its stack, may be gone.
+    // Once the timers are released this one may fire, and withdraw what is being told here:
+    // commit's locks order the two. After commit the waiter, and its stack, may be gone.
     release_held_timers(m);
     return self.commit(self.waiter, self.argument);
   }
@@ -73,7 +74,7 @@ struct Waiter::Timed : timer::Timer {
   bool (*commit)(Waiter&, void*);
   bool (*withdraw)(Waiter&, void*);
   void* argument;
-  bool time_was_up = false;  // written by go_on before it readies the waiter
+  bool time_was_up = false;  // go_on writes it before it readies the waiter
 };
 
 bool Waiter::wait_until(std::int64_t deadline_ns, WaitReason reason, bool (*commit)(Waiter&, void*),

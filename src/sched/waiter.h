@@ -1,4 +1,4 @@
-// waiter.h: one waiting goroutine or plain thread. Lives on the waiter's stack.
+// waiter.h: one waiting goroutine or plain thread. The record lives on the waiter's stack.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,34 @@ using timer::kNever;
 
 class Waiter {
  public:
-  // The calling goroutine, or the calling thread.
+  // For the calling goroutine, or the calling thread.
   Waiter();
-  // The goroutine that runs on m.
+  // For the goroutine that runs on m.
   explicit Waiter(M* m) : g_(m->current) {}
 
-  // Blocks. `commit` runs once the waiter can be woken: it tells others of this record, unlocks what guards it, and
-  // returns false if there is nothing to wait for any more. `look_again` is called on a plain thread that is told of the
-  // end of a run() (run_end.h); the thread then waits on.
+  // Blocks. `commit` runs once the waiter can be woken. It tells others of this record, unlocks
+  // what guards it, and returns false if there is nothing to wait for any more. `look_again` is for
+  // a plain thread that is told of the end of a run() (run_end.h): the thread calls it, and then
+  // waits again.
   void wait(WaitReason reason, bool (*commit)(Waiter& self, void* argument), void* argument,
             void (*look_again)(void* argument) = nullptr);
 
-  // The same, but no longer than until `deadline_ns` (base::now_ns; kNever: without end). True: woken; false: time was
-  // up. `commit` must not return false here. `withdraw` runs when time is up, on another stack or thread and perhaps
-  // before commit has ended: it takes the record back from whoever was told, and may take locks that commit releases.
-  // It returns true if nobody has woken, or will wake, the waiter: then wait_until returns false.
+  // The same, but no longer than until `deadline_ns` (base::now_ns; kNever: without end). True:
+  // woken. False: time was up. `commit` must not return false here. `withdraw` runs when time is
+  // up, on another stack or thread and perhaps before commit has ended. It takes the record back
+  // from the side that commit told, and may take locks that commit releases. It returns true if
+  // nobody has woken, or will wake, the waiter: then wait_until returns false.
   [[nodiscard]] bool wait_until(std::int64_t deadline_ns, WaitReason reason,
                                 bool (*commit)(Waiter& self, void* argument),
                                 bool (*withdraw)(Waiter& self, void* argument), void* argument,
                                 void (*look_again)(void* argument) = nullptr);
 
-  // By whoever was told, once: the waiter goes on. The record may be gone when it returns.
+  // The waker that was told of the record calls this, once: the waiter continues. The record may be
+  // gone when wake() returns.
   void wake();
 
-  // The same for the scheduler, which puts the goroutine where it belongs itself. Null: a plain thread, which goes on.
+  // The same for the scheduler, which puts the goroutine in a queue itself. Null: a plain thread,
+  // which continues.
   G* wake_thread_or_take_goroutine() {
     G* g = g_;
     if (g == nullptr) sleep_.wake();  // the record may be gone now
@@ -49,11 +53,11 @@ class Waiter {
     while (sleep_.sleep(kNever) != ThreadSleep::End::woken) {
     }
   }
-  // By run_end.h.
+  // run_end.h calls this.
   void tell_thread() { sleep_.tell(); }
   bool is_thread() const { return g_ == nullptr; }
 
-  Waiter* next = nullptr;  // for lists of whoever was told
+  Waiter* next = nullptr;  // for lists of the side that was told
 
  private:
   struct Timed;

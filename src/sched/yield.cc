@@ -22,14 +22,14 @@ void yield_to(M* m, G* next) {
   switch_away_yielding(m, g, next);
 }
 
-// Nobody is at hand.
+// No goroutine is at hand.
 [[gnu::noinline]] void yield_to_global(M* m) {
   runtime->chaos.disturb();
   G* next = nullptr;
   if (!loop_is_wanted(m)) {
     do {
       next = runtime->global.pop();
-      if (next == nullptr) return;  // nobody else is ready here
+      if (next == nullptr) return;  // no other goroutine is ready here
     } while (!admit(m, next));
   }
   yield_to(m, next);

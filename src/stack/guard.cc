@@ -27,7 +27,8 @@ namespace {
 
 std::atomic<GuardKind> kind{GuardKind::advise};  // atomic, a hint: what to try first
 
-// How many mappings our guards may still add. When the last one is gone even malloc fails, so some are left alone.
+// How many mappings our guards may still add. When the last one is gone even malloc fails, so the
+// guards leave some for others.
 constexpr std::ptrdiff_t kMappingsForOthers = 5'000;
 constexpr std::ptrdiff_t kMappingsPerGuard = 2;
 std::atomic<std::ptrdiff_t> mappings_left{65'530 - kMappingsForOthers};  // atomic, a count
@@ -48,9 +49,10 @@ bool protect_if_mappings_last(std::byte* memory) {
          protect(memory);
 }
 
-// Whether advised guards fault. Asking is not enough: emulators accept advice that they do not know, and ignore it.
-// A system call that would map the guard's pages says so without a signal. It must not be one that is given the guard as an
-// argument to read: Valgrind reads it too, and dies.
+// Whether advised guards fault. A successful call does not tell: emulators accept advice that they
+// do not know, and ignore it. A system call that would map the guard's pages tells without a
+// signal. It must not be a call that reads the guard as an argument: Valgrind reads it too, and
+// dies.
 bool advised_guards_fault() {
   void* memory =
       mmap(nullptr, guard_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
 
-// The end of the stack's first page, in which its record is. Frames that were left behind may have marked it as
-// not to be touched, for sanitizers and Valgrind.
+// The end of the stack's first page, which also holds its record. Frames that were left behind may
+// have marked it as not to be touched, for sanitizers and Valgrind.
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] volatile std::uint64_t& canary_of(
     Stack* stack) {
   auto* canary = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(stack) &
@@ -34,8 +34,8 @@ constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
   return canary_of(stack) == kCanary;
 }
 
-// Stacks from the pool may have been left alone for long. What a goroutine touches first when it begins there, and
-// blocks soon, is fetched while the one before it runs.
+// Stacks from the pool may not have been used for long. This fetches what a goroutine touches first
+// when it begins there and blocks soon, while the goroutine before it runs.
 void prefetch_frames(const Stack* stack) {
   constexpr std::size_t kLines = 8;
   auto* top = static_cast<const std::byte*>(stack->top());
@@ -54,7 +54,7 @@ Pool::~Pool() {
 
 std::byte* Pool::memory_of(Stack* stack) const { return stack->low - guard_bytes(); }
 
-// The hottest last. Returns how many there were.
+// The hottest is last in `out`. Returns how many there were.
 std::size_t Pool::take_warm_locked(std::span<Stack*> out) {
   std::size_t count = warm_.take_last(out);
   least_warm_ = std::min(least_warm_, warm_.size());
@@ -71,7 +71,8 @@ Stack* Pool::take() {
   std::byte* memory = cold_.take_last();
   lock_.unlock();
   return with_canary(
-      construct(memory, stack_size_));  // its guard is still in place, only the record is gone
+      // its guard is still in place, only the record is gone
+      construct(memory, stack_size_));
 }
 
 Stack* Pool::carve_and_unlock() {
@@ -89,9 +90,10 @@ Stack* Pool::carve_and_unlock() {
   return with_canary(construct(memory, stack_size_));
 }
 
-// Under the lock although it asks the kernel for memory: it happens once in hundreds of stacks, and two threads
-// that both found the pool empty should not map twice. It must not allocate: an M comes here inside the runtime, with its P, and
-// would wait for a lock of malloc that a stopped thread may hold, while other Ms wait for lock_.
+// Asks the kernel for memory under the lock: that happens once in hundreds of stacks, and two
+// threads that both found the pool empty should not map twice. It must not allocate. An M comes
+// here inside the runtime, with its P. It would wait for a lock of malloc that a stopped thread may
+// hold, while other Ms wait for lock_.
 bool Pool::add_slab_locked() {
   std::size_t bytes = std::max(kSlabBytes / distance_, std::size_t{4}) * distance_;
   for (; bytes >= distance_; bytes = bytes / distance_ / 2 * distance_) {
@@ -118,8 +120,8 @@ void Pool::give_back_depths(Stack* stack) const {
   std::array<unsigned char, 256> resident;
   for (std::byte* from = low; from < keep;) {
     std::size_t length = std::min(static_cast<std::size_t>(keep - from), resident.size() * page);
-    // Stacks grow down, so the pages just below `keep` tell whether anything deeper was used; but a large
-    // frame may have skipped some, so look at all.
+    // Stacks grow down, so the pages just below `keep` tell whether anything deeper was used. But a
+    // large frame may have skipped some pages, so look at all.
     if (mincore(from, length, resident.data()) != 0) return;
     if (std::any_of(resident.begin(), resident.begin() + static_cast<std::ptrdiff_t>(length / page),
                     [](unsigned char present) { return (present & 1) != 0; })) {

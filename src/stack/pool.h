@@ -3,16 +3,17 @@
 //     M's hand --give--> Cache (per P, no lock) --half--> Pool: warm list --trim--> cold
 //              <--take--                        <--------            <-- carve or re-use -----
 //
-// Warm stacks keep their first pages. Cold ones gave all memory back to the system and cost address space only.
-// Warm stacks beyond kAlwaysWarm that nobody needed for a second become cold: a burst that comes again finds its
-// stacks warm, and one that does not costs nothing for long. give() sees to it, and whoever sleeps in an idle
-// program.
-// What a stack used below its first kKeepBytes is given back when it leaves a P's cache. Asking the system what it
-// used costs as much as starting a goroutine. So a canary at the end of its first page tells: if it is alive,
-// nothing went deeper, but for a frame so large that it stepped over; that is found every 32nd time.
-// Lists of stacks are arrays of pointers: a list through the stacks themselves would fetch a cold line for each step,
-// one after the other.
-// Slabs are large mappings that are never committed as a whole; they live until the Pool dies.
+// Warm stacks keep their first pages. Cold stacks gave all memory back to the system and cost
+// address space only. Warm stacks beyond kAlwaysWarm that nobody needed for a second become cold.
+// So a burst that comes again finds its stacks warm, and a burst that does not costs nothing for
+// long. give() trims, and so does the M that sleeps with the timer duty in an idle program. What a
+// stack used below its first kKeepBytes is given back when it leaves a P's cache. Asking the system
+// what it used costs as much as starting a goroutine. So a canary at the end of its first page
+// tells. While it is alive, nothing went deeper, except a frame so large that it stepped over the
+// canary. Every 32nd time the pool asks the system, and finds that too. Lists of stacks are arrays
+// of pointers. A list through the stacks themselves would fetch a cold cache line for each step,
+// one after the other. Slabs are large mappings that are never committed as a whole. They live
+// until the Pool dies.
 #pragma once
 
 #include <array>
@@ -44,8 +45,8 @@ class Pool {
   void give(std::span<Stack* const> stacks);
   void give(Stack* stack) { give({&stack, 1}); }
 
-  // Makes some of the warm stacks cold that were not needed since the last time. May be called at any time, and does
-  // something from next_trim_ns() (base::coarse_now_ns) on.
+  // Makes cold some of the warm stacks that were not needed since the last time. May be called at
+  // any time, and does something from next_trim_ns() (base::coarse_now_ns) on.
   void trim(std::int64_t now_ns);
   std::int64_t next_trim_ns() const { return next_trim_ns_.load(base::relaxed); }
 
@@ -86,16 +87,17 @@ class Pool {
 
   base::Lock lock_;
   // guarded by lock_
-  // Room for every stack is reserved in both when its slab is made: giving cannot fail, and asks for no memory.
+  // Both reserve room for every stack when its slab is made. So giving cannot fail, and asks for no
+  // memory.
   base::PageList<Stack*> warm_;  // the last is the hottest
   base::PageList<std::byte*> cold_;
   std::size_t least_warm_ = 0;  // since the trimming period began
   base::PageList<Slab> slabs_;
   std::size_t carved_ = 0;
-  base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic, written under lock_: a date
+  base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic, written under lock_: a time
 };
 
-// The stacks that one P keeps at hand. Owner only; last in, first out.
+// The stacks that one P keeps at hand. Owner only. Last in, first out.
 class Cache {
  public:
   Stack* take(Pool& pool);
@@ -112,7 +114,7 @@ class Cache {
 
   std::array<Stack*, kCapacity> stacks_;
   std::size_t size_ = 0;
-  std::size_t untouched_ = 0;  // so many of the oldest came from the pool
+  std::size_t untouched_ = 0;  // this many of the oldest came from the pool
 };
 
 }  // namespace magpie::stack

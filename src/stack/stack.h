@@ -4,10 +4,10 @@
 //    | guard: faults when touched |  usable, committed page by page   <- grows | colour | Stack |
 //    ^ low - guard_bytes()        ^ low                                  top() ^        ^ this
 //
-// The record lives at the end of the memory it describes, in the page that is touched first anyway, so an
-// idle goroutine costs one page. The colour moves the top by a different number of cache lines in
-// neighbouring stacks: a hundred stacks whose hot frames share one page offset would fight for the same
-// eight lines of the first-level cache.
+// The record lives at the end of the memory it describes, in the page that is touched first anyway.
+// So an idle goroutine costs one page. The colour moves the top by a different number of cache
+// lines in neighbouring stacks. Otherwise a hundred stacks whose hot frames share one page offset
+// would fight for the same eight lines of the first-level cache.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Stack {
   void* first_frame;
   bool pooled;  // from a Pool; else mapped for one goroutine
 
-  // owner only: whoever runs on it, or the cache that holds it
+  // owner only: the M that runs on it, or the cache that holds it
   std::uint32_t times_given = 0;  // to a pool
   base::Fiber fiber;
 
@@ -38,19 +38,21 @@ struct Stack {
 };
 
 inline constexpr std::size_t kColours =
-    48;  // three quarters of a page: the rest of it holds a parked goroutine's frames
+    // three quarters of a page: the rest of it holds a parked goroutine's frames
+    48;
 inline constexpr std::size_t kColourStep = 64;
 
 std::size_t page_size();
 
-// How far apart the stacks of a slab lie: a page more than their size. At a power of two the first pages of all
-// stacks would fall into the same few sets of the processor's page-table cache.
+// How far apart the stacks of a slab lie: a page more than their size. At a power of two the first
+// pages of all stacks would fall into the same few sets of the processor's page-table cache.
 std::size_t distance_of(std::size_t size);
 
-// The smallest stack: its guard, and 16 KiB to run on, the record included. 32 KiB with pages of 4 KiB.
+// The smallest stack: its guard, and 16 KiB to run on, with the record. 32 KiB with pages of 4 KiB.
 std::size_t minimum_size();
 
-// Throws std::invalid_argument unless a stack of that many bytes can be made: whole pages, minimum_size() or more.
+// Throws std::invalid_argument unless a stack of that many bytes can be made: whole pages,
+// minimum_size() or more.
 void check_size(std::size_t size);
 
 // A stack of its own mapping, for a goroutine that asked for a size. Null when there is no memory.

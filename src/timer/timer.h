@@ -1,23 +1,25 @@
-// timer.h: something that happens at a given time, once. A record in its owner's memory, often on a stack.
+// timer.h: something that happens at a given time, once. A record in its owner's memory, often on a
+// stack.
 //
 // Protocol  [timer]
 //
-//            insert                    take_due                fire
-//     IDLE ----------> IN SET ------------------> FIRING ---------------> IDLE      by finished()
-//       ^                |  remove: it will not fire  \_______ insert ___> IN SET   fires again later
+//            insert                   take_due               fire
+//     IDLE ----------> IN SET -----------------> FIRING --------------> IDLE     by finished()
+//       ^                |  remove: it will not fire  \______ insert __> IN SET  fires again later
 //       +----------------+
 //
-// Sides     insert: the owner, or the one that fires it, while it fires.  remove: the owner.  take_due, fire: any
-//           thread of the scheduler; fire ends with finished() or with another insert, and does not touch the
-//           record after that.
-// Once      Into and out of a set under the set's lock. So either remove finds it in the set, and it never fires, or
-//           it was taken and fires exactly once.
-// Lifetime  After remove said `removed` or `idle`, or is_idle() yes, the owner may reuse or destroy the record. After
-//           `firing` it may not yet: somebody is in fire(). Owners whose memory goes wait for it
-//           and remove it again, as fire may have put it into a set (settle); others let fire find
-//           out.
-// Orders    [timer] whoever makes it idle releases what was done, the owner's look acquires it. A set is read without
-//           its lock only as a hint where to lock; under the lock it is looked at again.
+// Sides     insert: the owner, or the thread that fires it, while it fires.  remove: the owner.
+//           take_due, fire: any thread of the scheduler. fire ends with finished() or with another
+//           insert, and does not touch the record after that.
+// Once      A timer goes into and out of a set under the set's lock. So either remove finds it in
+//           the set, and it never fires, or it was taken and fires exactly once.
+// Lifetime  After remove said `removed` or `idle`, or is_idle() said yes, the owner may reuse or
+//           destroy the record. After `firing` it may not yet: a thread is in fire(). An owner
+//           whose memory goes away waits for that thread, and then removes the timer again, as fire
+//           may have put it into a set (settle). Other owners let fire find out.
+// Orders    [timer] the thread that makes it idle releases what was done, the owner's look acquires
+//           it. Without the lock, the set in the word is only a hint where to lock. Under the lock
+//           it is read again.
 // Proof     tests/model/timer_model.cc
 #pragma once
 
@@ -47,11 +49,13 @@ class TimerWord {
   }
   bool is_idle() const { return word_.load(base::acquire) == kIdle; }  // [timer] with finish()
 
-  // Under the set's lock. Relaxed: the lock orders them, and whoever reads without it looks again.
+  // Under the set's lock. Relaxed: the lock orders them, and a thread that reads without it reads
+  // again.
   void enter(TimerSet* set) { word_.store(reinterpret_cast<std::uintptr_t>(set), base::relaxed); }
   void take() { word_.store(kFiring, base::relaxed); }
 
-  // The last touch of whoever took it out: the owner may put it into another set, under another lock.
+  // The last touch of the thread that took it out: the owner may put it into another set, under
+  // another lock.
   void leave() { word_.store(kIdle, base::release); }   // [timer] with view()
   void finish() { word_.store(kIdle, base::release); }  // [timer] with view()
 
@@ -62,18 +66,20 @@ class TimerWord {
 };
 
 struct Timer {
-  // Called when the time has come, on a thread of the scheduler, with no lock held; must not block. Ends with
-  // finished(), or with another insert. Returns what became ready, in the scheduler's terms, or null.
+  // Called when the time has come, on a thread of the scheduler, with no lock held; must not block.
+  // Ends with finished(), or with another insert. Returns what became ready, in the scheduler's
+  // terms, or null.
   using Fire = void* (*)(Timer& self);
-  // Called instead of fire, if there is one, when the timer's scheduler ends while it is in a set. Ends with finished(), or
-  // gives a timer without owner to the scheduler, which calls it again. Until then it must not call code of users.
+  // Called instead of fire, if there is one, when the timer's scheduler ends while the timer is in
+  // a set. Ends with finished(), or gives a timer without owner to the scheduler, which calls it
+  // again. Until that second call it must not call user code.
   using Drop = void (*)(Timer& self);
 
   explicit Timer(Fire on_time, Drop on_end = nullptr) : fire(on_time), drop(on_end) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // By fire, when it does not touch the record any more.
+  // fire calls this when it does not touch the record any more.
   void finished() { word.finish(); }
 
   // fixed after construction

@@ -36,7 +36,7 @@ bool TimerSet::InOrder::make_room() {
   return move_to(std::max(capacity_ * 2, kSmallest));
 }
 
-// Leaves the dead behind.
+// Leaves the dead entries behind.
 bool TimerSet::InOrder::move_to(std::uint64_t capacity) {
   base::PageArray<Entry> old;
   if (!old.grow_to(capacity)) return false;
@@ -62,7 +62,7 @@ void TimerSet::InOrder::pop_front() {
   trim();
 }
 
-// The first and the last are alive, or there are none.
+// Afterwards the first and the last entry are alive, or there are none.
 void TimerSet::InOrder::trim() {
   while (first_ != end_ && at(first_).timer == nullptr) ++first_, --dead_;
   while (first_ != end_ && at(end_ - 1).timer == nullptr) --end_, --dead_;
@@ -127,7 +127,7 @@ void TimerSet::Heap::pop_top() {
   trim();
 }
 
-// The first and the last are alive, or there are none.
+// Afterwards the first and the last entry are alive, or there are none.
 void TimerSet::Heap::trim() {
   while (count_ != 0 && entries_[count_ - 1].timer == nullptr) --count_, --dead_;
   while (count_ != 0 && entries_[0].timer == nullptr) {
@@ -181,7 +181,7 @@ void TimerSet::publish_locked(std::size_t size) {
   if (Entry* entry = in_order_.front()) earliest = entry->when_ns;
   if (Entry* entry = heap_.top()) earliest = std::min(earliest, entry->when_ns);
   if (strays_ != nullptr) earliest = std::min(earliest, earliest_stray()->when_ns);
-  // Relaxed: the fences of sched/watch.h order it for those who sleep by it.
+  // Relaxed: the fences of sched/rest/timer_duty.h order it for Ms that sleep by it.
   if (earliest_ns_.load(base::relaxed) != earliest) earliest_ns_.store(earliest, base::relaxed);
   size_.store(size, base::relaxed);
 }

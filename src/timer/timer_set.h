@@ -1,16 +1,19 @@
 // timer_set.h: the timers of one P, the earliest first.
 //
-//    in order    a ring of entries sorted by time. Most timers are as long as the one before (a time-out, a period), so
-//                they come in order: put at the end, taken from the front, without any sorting.
-//    out of      a heap with four children per node, for timers that would have to go further back than a few places.
-//    order
-//    strays      a list, for when there is no memory to grow the others: then nothing is lost, only slow.
+//    in order    a ring of entries sorted by time. Most timers are as long as the one before (a
+//                time-out, a period), so they come in order: put at the end, taken from the front,
+//                without any sorting.
+//    out of      a heap with four children per node, for timers that would have to go further back
+//    order       than a few places.
+//    strays      a list, for when there is no memory to grow the others: then nothing is lost, only
+//                slow.
 //
-// Entries are pairs (time, timer), so that sorting touches no timer but those that move. A timer knows its place. To
-// remove it, its entry is left behind as a dead one: no sorting either. Dead entries at the front or the end are
-// dropped at once, and all of them when they are more than the living: constant time per removal, in the long run.
+// Entries are pairs (time, timer), so that sorting touches no timer but those that move. A timer
+// knows its place. Removing it leaves its entry behind as a dead one, without sorting. Dead entries
+// at the front or the end are dropped at once, and all of them when they are more than the living.
+// So a removal takes constant time, in the long run.
 //
-// One lock for all. Only the earliest time is read without it.
+// One lock guards all. Only the earliest time and the size are read without it.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +37,8 @@ class TimerSet {
 
   base::QuickLock& lock() { return lock_; }
 
-  // True: it is the earliest of this set now. Never fails. The timer is idle, or fires and the caller is its fire.
+  // True: it is the earliest of this set now. Never fails. The timer is idle, or it fires and the
+  // caller is its fire.
   bool insert(Timer& timer, std::int64_t when_ns);
   bool insert_locked(Timer& timer, std::int64_t when_ns);
 
@@ -42,22 +46,23 @@ class TimerSet {
   enum class Removal { removed, idle, firing };
   static Removal remove(Timer& timer);
 
-  // Takes timers whose time has come out, earliest first, as many as fit; they are firing now.
+  // Takes out timers whose time has come, earliest first, as many as fit. They are firing now.
   std::size_t take_due(std::int64_t now_ns, std::span<Timer*> out);
 
-  // kNever when there is none. Late for readers without the lock; who needs to know fences, see sched/watch.h.
+  // kNever when there is none. Late for readers without the lock. A reader that must not miss a
+  // timer fences, see sched/rest/timer_duty.h.
   std::int64_t earliest_ns() const { return earliest_ns_.load(base::relaxed); }
   std::size_t size() const { return size_.load(base::relaxed); }
 
-  // Nobody else uses either meanwhile, but for remove().
+  // No other thread uses either set meanwhile, except by remove().
   void move_all_to(TimerSet& other);
 
-  // In the child of a fork(): nobody fires its timers, and others may have been in the middle of it.
-  // From now on it is not touched, and who removes a timer from it just lets the timer go.
+  // In the child of a fork(): no thread fires its timers, and another thread may have been changing
+  // it. From now on the set is not touched, and removing a timer from it only lets the timer go.
   void forget() { size_.store(kForgotten, base::relaxed); }  // relaxed: there is one thread
   bool is_forgotten() const { return size_.load(base::relaxed) == kForgotten; }
 
-  // Takes any one out as if it were due, for the end of the scheduler; null: there is none.
+  // Takes any timer out as if it were due, for the end of the scheduler; null: there is none.
   Timer* take_any();
 
  private:
@@ -66,14 +71,14 @@ class TimerSet {
     Timer* timer;  // null: removed
   };
 
-  // Entries first..end of a ring; a place is a count from the ring's beginning of time.
+  // Entries first..end of a ring. A place counts from the first entry ever put into the ring.
   class InOrder {
    public:
     bool insert(Timer& timer, std::int64_t when_ns);  // false: does not belong here, or no memory
     void remove(std::uint64_t place);
     Entry* front() { return first_ == end_ ? nullptr : &at(first_); }
     void pop_front();
-    // Timers that are likely to be taken soon lie in memory that nobody touched for long.
+    // Timers that are likely to be taken soon lie in memory that was not touched for long.
     void prefetch() {
       if (end_ - first_ > kAhead) base::prefetch_to_write(at(first_ + kAhead).timer);
     }

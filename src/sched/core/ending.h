@@ -8,7 +8,8 @@
 
 namespace magpie::sched {
 
-// Destroys the goroutine-local values, as the goroutine: a destructor may block, or use other values.
+// Destroys the goroutine-local values, as the goroutine: a destructor may block, or use other
+// values.
 inline void destroy_locals(GExtra& extra) {
   while (!extra.locals.empty()) {
     GExtra::LocalValue local = extra.locals.back();
@@ -17,13 +18,13 @@ inline void destroy_locals(GExtra& extra) {
   }
 }
 
-// Before the goroutine needs a P to go on: if the runtime ends and it never gets one, what its body
-// left must be destroyed.
+// Call this before the goroutine needs a P to continue. If the runtime ends and the goroutine never
+// gets one, what its body left must still be destroyed.
 inline void note_body_is_over(G* g) {
   if (g->joinable) g->state.store(GState::ended, base::relaxed);
 }
 
-// Back from the body, which may have blocked and come back on another M. Returns that M.
+// Call this after the body, which may have blocked and come back on another M. Returns that M.
 inline M* come_back() {
   M* m = current_m();
   if (m == nullptr) [[unlikely]]

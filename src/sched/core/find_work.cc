@@ -15,7 +15,8 @@ namespace magpie::sched {
 namespace {
 
 constexpr std::int32_t kLookEvery = 61;  // ticks; prime: does not fall in step with the program
-// A chain of goroutines that are taken from runnext looks at the clock after so many; that counts for so many ticks.
+// A chain of goroutines from runnext reads the clock after kTurnsPerClock turns. These turns count
+// as kTicksPerClock ticks.
 constexpr std::int32_t kTurnsPerClock = 64;
 constexpr std::int32_t kTicksPerClock = 16;
 
@@ -40,7 +41,7 @@ inline G* inherited_turn(P* p, G* g) {
   return g;
 }
 
-// While the inbox holds some, or could be filled with urgent ones, every second turn is its.
+// The inbox has every second turn while it holds goroutines or could be filled with urgent ones.
 G* own_turn_of_inbox(P* p, G* g) {
   p->ticks_to_look = p->inbox.is_empty() && runtime->global.urgent() == 0 ? kLookEvery : 2;
   own_turn(p, g);
@@ -48,17 +49,18 @@ G* own_turn_of_inbox(P* p, G* g) {
   return g;
 }
 
-// Goroutines that were stopped get a turn at once if there is nothing else, and else a part of the P's time: see sysmon_taking.cc.
+// A stopped goroutine has a turn at once if there is nothing else. Otherwise it has a part of the
+// P's time: see sysmon_taking.cc.
 G* take_stopped_if_due(P* p) {
   if (runtime->global.stopped() == 0 || base::now_ns() < p->stopped_again_ns) return nullptr;
   return runtime->global.pop_stopped();
 }
 
-// The P has work of its own and looks at everything else, of which it takes a little: from each line of the global queue and
-// from the network.
+// The P has work of its own. Its M looks at everything else, and takes a little from each line of
+// the global queue and from the network.
 [[gnu::noinline]] G* look_around(M* m) {
   P* p = m->p;
-  // However often it is asked for: the ring has a turn in between.
+  // The ring has a turn in between, however often a look is asked for.
   bool is_turn_of_ring = p->inbox_tick == p->counters.ticks.read() && p->queue.has_in_ring();
   if (is_turn_of_ring) {
     p->ticks_to_look = 1;
@@ -71,14 +73,14 @@ G* take_stopped_if_due(P* p) {
   p->counters.looks.increment();
   if (G* g = take_stopped_if_due(p)) return own_turn(p, g);
   G* few[Inbox::kPlaces];
-  // A P that is idle takes what there is itself.
+  // An idle P takes the goroutines of the global queue itself.
   bool a_p_is_idle = runtime->search.view().idle != 0;
-  // Else it leaves room for the network.
+  // Otherwise the inbox keeps room for the network.
   std::size_t most = a_p_is_idle || !may_set_aside(p) ? 2 : Inbox::kPlaces * 3 / 4;
   std::size_t count = runtime->global.pop_few(runtime->ps.count(), {few, most});
   if (count != 0) p->counters.global_batches.increment();
   for (std::size_t i = 0; i < count; ++i) {
-    bool is_for_holder = i == 0 || may_set_aside(p);  // the first is run at once
+    bool is_for_holder = i == 0 || may_set_aside(p);  // the M runs the first one at once
     if (is_for_holder) {
       p->inbox.put(few[i]);
     } else {
@@ -91,7 +93,7 @@ G* take_stopped_if_due(P* p) {
   return g == nullptr ? nullptr : own_turn_of_inbox(p, g);
 }
 
-// The chain in runnext has run for some turns, or sysmon finds it long enough.
+// The chain in runnext has run for some turns, or sysmon has asked for its end.
 [[gnu::noinline]] void end_chain_if_long(M* m) {
   P* p = m->p;
   p->turns_to_clock = kTurnsPerClock;
@@ -109,7 +111,7 @@ G* take_stopped_if_due(P* p) {
   }
 }
 
-// Steps 3 to 6: what the P has itself.
+// Steps 3 to 6: goroutines that the P has itself.
 [[gnu::always_inline]] inline G* take_at_hand(M* m) {
   P* p = m->p;
   if (p->turns_to_clock <= 0) [[unlikely]]
@@ -119,7 +121,8 @@ G* take_stopped_if_due(P* p) {
   }
   if (G* g = p->queue.next.take()) return inherited_turn(p, g);
   if (G* g = p->queue.pop()) {
-    // Its record was most likely written by another core, or long ago: fetch one of the next meanwhile.
+    // Another core wrote its record, most likely, or it was written long ago. So fetch a later one
+    // now.
     if (G* soon = p->queue.ahead(kPrefetchAhead)) prefetch(soon);
     return own_turn(p, g);
   }
@@ -147,7 +150,7 @@ G* take_global_share(M* m) {
   p->counters.global_batches.increment();
   for (std::size_t i = 1; i < count; ++i) put_last(m, share[i]);
   p->queue.note_all_from_global();
-  if (count > 1) wake_searcher(m);  // they were out of sight for a moment
+  if (count > 1) wake_searcher(m);  // searchers could not see them for a moment
   return own_turn(p, share[0]);
 }
 
@@ -157,9 +160,10 @@ G* take_from_network(M* m) {
   return g == nullptr ? nullptr : own_turn(m->p, g);
 }
 
-// A sleeping CPU takes tens of microseconds to wake, a searching one a tenth of one. So an M searches on for
-// about as long as it has paid before. An M that found nothing the last times sleeps after a few rounds. Timers
-// do not count: the M that sleeps until the next one fires all that came due while it woke up.
+// A sleeping CPU takes tens of microseconds to wake, a searching CPU a tenth of a microsecond. So
+// an M searches for about as long as it has paid before. An M that found nothing the last times
+// sleeps after a few rounds. Timers do not count: the M with the timer duty fires all timers that
+// came due while it woke up.
 bool search_on(M* m) {
   for (std::uint32_t round = 0; round < m->spin_budget; ++round) {
     for (int i = 0; i < kPausesPerRound; ++i) base::cpu_relax();
@@ -175,7 +179,7 @@ bool search_on(M* m) {
 G* search_as_searcher(M* m) {
   do {
     if (G* g = fire_others(m)) return own_turn(m->p, g);
-    if (G* g = take_at_hand(m)) return g;  // readied by a timer that fired
+    if (G* g = take_at_hand(m)) return g;  // a timer that fired readied it
     if (G* g = steal(m)) return own_turn(m->p, g);
   } while (search_on(m) && !runtime->world.stopping() && runtime->global.empty());
   return nullptr;
@@ -192,7 +196,7 @@ G* search(M* m) {
   return g;
 }
 
-// A searcher has found work: it searches no more, and wakes the next searcher.
+// A searcher found work. It stops searching, and wakes the next searcher.
 void stop_searching(M* m) {
   runtime->chaos.disturb();
   runtime->idle.end_search(m);
@@ -213,13 +217,14 @@ bool loop_is_wanted(M* m) {
   }
 }
 
-// g came from the next slot and can be joined: maybe its joiner has run it in place.
+// g came from the next slot and can be joined. Its joiner may have run it in place.
 [[gnu::noinline]] static G* admitted_or_another(M* m, G* g) {
   return admit(m, g) ? g : next_at_hand_slow(m);
 }
 
-// The two most frequent outcomes of take_at_hand(), when nothing is in their way: the goroutine in the next
-// slot, or the next of the reserved batch. These paths call nothing, so they save no registers.
+// Handles the two most frequent outcomes of take_at_hand() when nothing is in their way: the
+// goroutine in the next slot, or the next one of the reserved batch. These paths call nothing, so
+// they save no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;
   bool plain = !runtime->world.stopping() && p->ticks_to_look > 0 && !has_timers(p);
@@ -229,7 +234,7 @@ G* next_at_hand(M* m) {
     if (p->turns_to_clock <= 0) [[unlikely]]
       return next_at_hand_slow(m);
     G* g = p->queue.next.try_take();
-    if (g == nullptr) [[unlikely]]  // a thief is at it, or was
+    if (g == nullptr) [[unlikely]]  // a thief uses the slot, or emptied it
       return next_at_hand_slow(m);
     inherited_turn(p, g);
     return g->joinable ? admitted_or_another(m, g) : g;

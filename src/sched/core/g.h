@@ -1,18 +1,20 @@
 // g.h: a goroutine.
 //
-//   state     on a queue?     has a stack?         who wakes it
-//   free      free list       no                   spawn takes it
-//   fresh     yes             no                   whoever dequeues it calls it on the loop's stack
-//   runnable  yes             yes                  whoever dequeues it switches to its stack
-//   running   no              the M's              -
-//   waiting   no              yes                  exactly one ready(), by whoever its commit step told of it
-//   ended     no              no                   a joiner may still read its room
+//   state     on a queue?     has a stack?   what happens next
+//   free      free list       no             spawn takes it
+//   fresh     yes             no             the M that dequeues it calls it on the loop's stack
+//   runnable  yes             yes            the M that dequeues it switches to its stack
+//   running   no              the M's        -
+//   waiting   no              yes            its waker calls ready(), exactly once. The commit step
+//                                            told the waker of it
+//   ended     no              no             a joiner may still read its room
 //
-// What to do to resume a goroutine is its own property: without a stack, call its body; with one, switch to it.
-// Two cache lines: one to schedule it, one for its closure. Names and goroutine-local values are rare and live
-// apart. No link: queues and free lists hold arrays of pointers, for walking a list whose records another core
-// wrote costs a cache miss per step, one after the other.
-// Memory of a record becomes another goroutine's only while the runtime runs, so a stale pointer reads a G.
+// The record tells how to resume the goroutine. Without a stack: call its body. With a stack:
+// switch to it. A record has two cache lines: one to schedule the goroutine, one for its closure.
+// Names and goroutine-local values are rare and live apart. A record has no link. Queues and free
+// lists hold arrays of pointers: another core wrote the records, and walking a list of them costs
+// one cache miss after the other. While the runtime runs, the memory of a record is only used for
+// another goroutine. So a stale pointer still reads a G.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +36,7 @@ struct M;
 
 enum class GState : std::uint8_t { free, fresh, runnable, running, waiting, ended };
 
-// What few goroutines have.
+// Only few goroutines have this part.
 struct GExtra {
   std::string name;
   std::size_t stack_size = 0;  // 0: a pooled stack
@@ -47,27 +49,27 @@ struct GExtra {
 };
 
 struct alignas(base::kCacheLine) G {
-  // owner only: the M that runs it, the queue that holds it, or whoever was told of it by its commit step
+  // owner only: the M that runs it, the queue that holds it, or the waker that its commit step told
   union {
-    void* saved_sp = nullptr;  // where to go on, while it has a stack and does not run
-    M* thread;                 // the same while bound: the M that waits with it
+    void* saved_sp = nullptr;  // where it resumes, while it has a stack and does not run
+    M* thread;                 // in place of saved_sp while bound: the M that waits with it
   };
   stack::Stack* stack = nullptr;  // null: fresh
   detail::TaskBody body = nullptr;
   GExtra* extra = nullptr;
   std::uint64_t id = 0;
-  std::uint64_t creator = 0;  // goroutine that started it; 0: a plain thread
+  std::uint64_t creator = 0;  // the goroutine that started it; 0: a plain thread
 
   JoinWord join;    // [join], joinable goroutines only
   ClaimWord claim;  // [claim], joinable goroutines only
 
-  // atomic, a hint: the owner writes, stats and dumps read, late but untorn
+  // atomic, a hint: the owner writes; stats and dumps read it late but untorn
   base::Atomic<GState> state{GState::free};
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
 
   bool joinable = false;              // fixed while started
   bool asked_for_stack = false;       // fixed while started: extra->stack_size is not 0
-  base::Relaxed<bool> bound = false;  // written by its owner: it stays on its thread, see bound.h
+  base::Relaxed<bool> bound = false;  // its owner writes: it stays on its thread, see bound.h
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];
 
@@ -75,7 +77,7 @@ struct alignas(base::kCacheLine) G {
   void move(GState from, GState to) {
     MAGPIE_DCHECK(state.load(base::relaxed) == from);
     (void)from;
-    state.store(to, base::relaxed);  // relaxed: queues and commit steps order what matters
+    state.store(to, base::relaxed);  // relaxed: queues and commit steps give the order
   }
 
   const char* name() const { return extra == nullptr ? "" : extra->name.c_str(); }
@@ -93,7 +95,7 @@ static_assert(offsetof(G, room) == detail::kRoomOffset);
 inline G* g_of(detail::Task* task) { return reinterpret_cast<G*>(task); }
 inline detail::Task* task_of(G* g) { return reinterpret_cast<detail::Task*>(g); }
 
-// Fetches what starting or resuming it will touch, before it is needed.
+// Fetches the cache lines that starting or resuming g will touch, before they are needed.
 inline void prefetch(const G* g) {
   base::prefetch_to_write(g);
   base::prefetch_to_write(g->room);

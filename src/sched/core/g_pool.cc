@@ -27,7 +27,8 @@ std::size_t GPool::take(std::span<G*> out) {
   Slab& slab = last_slab();
   count = std::min(out.size(), slab.capacity - slab.carved);
   slab.carved += count;
-  // Caches are used from their end: the lowest address last in the array, so that memory is touched upwards.
+  // Caches are used from their end. So the lowest address is last in the array, and memory is
+  // touched upwards.
   for (std::size_t i = 0; i < count; ++i) out[i] = new (slab.records + slab.carved - 1 - i) G;
   return count;
 }
@@ -38,7 +39,8 @@ void GPool::give(std::span<G* const> records) {
   free_count_ += records.size();
 }
 
-// Asks the kernel for memory under the lock, rarely: two threads that both found the pool empty should not map twice.
+// Asks the kernel for memory under the lock. That is rare, and two threads that both found the pool
+// empty should not map twice.
 bool GPool::add_slab_locked() {
   std::size_t bytes = slab_count_ == 0 ? kFirstSlabBytes
                                        : std::min(last_slab().mapped_bytes * 4, kLargestSlabBytes);

@@ -2,10 +2,10 @@
 //
 //    P's free records (no lock) <--batches of pointers--> GPool: free records <-- carved from slabs
 //
-// Records are never given back while the runtime runs, and always are Gs. Slabs are large and ask for huge
-// pages once there are many goroutines: the first touch of a page costs microseconds on a virtual machine, more
-// than everything else in go() together. Slabs are also how dumps and statistics find every goroutine, and they
-// bring the global queue the room to hold every record.
+// Records are never given back while the runtime runs, and always are Gs. Slabs are large. Once
+// there are many goroutines they ask for huge pages: the first touch of a page costs microseconds
+// on a virtual machine, more than everything else in go() together. Dumps and statistics find every
+// goroutine through the slabs. Each slab also brings the global queue the room to hold its records.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class GPool {
   [[nodiscard]] std::size_t take(std::span<G*> out);
   void give(std::span<G* const> records);
 
-  // Calls f(g) for every record ever carved, free ones too. Records may change meanwhile.
+  // Calls f(g) for every record ever carved, also for free ones. Records may change meanwhile.
   template <class F>
   void for_each(F f) {
     std::unique_lock hold(lock_);
@@ -70,7 +70,7 @@ class GPool {
   std::size_t slab_count_ = 0;
 };
 
-// The records that one P keeps at hand. Owner only; last in, first out, so that they are warm.
+// The records that one P keeps at hand. Owner only. Last in, first out, so that they are warm.
 class GCache {
  public:
   // Null: there is no memory.
@@ -83,7 +83,8 @@ class GCache {
     keep(g);
   }
 
-  // Without the pool: while it is not empty, or not full.
+  // These do without the pool. take_at_hand: only while it is not empty. keep: only while it is not
+  // full.
   bool is_empty() const { return count_ == 0; }
   bool is_full() const { return count_ == kMost; }
   G* take_at_hand() {

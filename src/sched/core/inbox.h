@@ -1,10 +1,11 @@
 // inbox.h: goroutines that a P took from elsewhere while it has work of its own.
 //
-// They come from the global queue, from the network and from timers. In the ring they would stand behind up to 255 others, and
-// the first burst could spill them to the end of a line that they have just left. Here every second turn of the P is theirs
-// (find_work.cc), and nobody goes back.
-// Only the holder of the P puts in and takes out, and thieves do not see it: so it is small, and used only while no P
-// is idle. Sysmon looks in, from any time: it takes the P from a goroutine that runs long while others wait here.
+// They come from the global queue, from the network and from timers. In the ring they would wait
+// behind up to 255 others, and the first burst could spill them to the end of a queue that they
+// have just left. Here they have every second turn of the P (find_work.cc), and none of them goes
+// back. Only the holder of the P puts in and takes out. Thieves do not see the inbox. So it is
+// small, and used only while no P is idle. Sysmon looks in at any time: it takes the P from a
+// goroutine that runs long while others wait here.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +25,10 @@ class Inbox {
   std::uint32_t room() const { return kPlaces - size(); }
   // Only while there is room.
   void put(G* g) {
-    place(end_).store(g, base::release);  // with glance(): what g is
+    place(end_).store(g, base::release);  // with glance(): g's record
     end_ = end_ + 1;
   }
-  // The one that came first, or null.
+  // The goroutine that came first, or null.
   G* take() {
     if (is_empty()) return nullptr;
     G* g = place(first_).load(base::relaxed);
@@ -38,7 +39,7 @@ class Inbox {
   // ---- anyone
   std::uint32_t size() const { return end_ - first_; }
   bool is_empty() const { return size() == 0; }
-  // The one that came first, or null; it may be gone by now.
+  // The goroutine that came first, or null. The holder may have taken it by now.
   G* glance() const { return is_empty() ? nullptr : place(first_).load(base::acquire); }
 
  private:

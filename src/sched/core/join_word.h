@@ -1,4 +1,4 @@
-// join_word.h: a goroutine ends, one other waits for it, runs it itself, or lets it go. Two words.
+// join_word.h: a goroutine ends. Another goroutine waits for it, runs it itself, or detaches it.
 //
 // Protocol  [join]
 //                   commit(waiter)             finish: the finisher must ready the waiter
@@ -7,29 +7,33 @@
 //         |  detach
 //         +--------------> DETACHED ---- finish: the finisher frees the record ---> DONE
 //
-//   commit runs after the joiner's registers are saved (it is its park-commit step), so whoever reads the
-//   waiter may resume it at once. commit and detach are refused in DONE: the joiner goes on, and owns the record.
-//   Each arrow is one atomic exchange, so either the joiner finds DONE or the finisher finds the waiter.
+//   commit runs after the joiner's registers are saved (it is the joiner's commit step). So the
+//   finisher that reads the waiter may resume it at once. In DONE, commit and detach are refused:
+//   the joiner continues, and owns the record.
+//   Each arrow is one atomic exchange. So either the joiner finds DONE or the finisher finds the
+//   waiter.
 //   A waiter whose context is over is withdrawn: waiter -> OPEN, unless the finisher was first and
-//   wakes it. Whoever withdraws it may come before commit, and then waits for that ([cancel]). Two may
-//   withdraw it, a canceller and a timer: a mark in the waiter's record tells the second that OPEN is
-//   the word the first has left, and not that of a waiter that has yet to commit.
+//   wakes it. The canceller may come before commit, and then waits for it ([cancel]). A canceller
+//   and a timer may both withdraw the waiter. The first sets a mark in the waiter's record. So the
+//   second knows what OPEN means: with the mark the waiter is withdrawn, without it the waiter has
+//   yet to commit.
 //
 // Protocol  [claim]
-//        QUEUED --meet_entry--> TAKEN          whoever dequeued it runs it
+//        QUEUED --meet_entry--> TAKEN      the M that dequeued it runs it
 //           |
-//           +----claim--> CLAIMED              the joiner runs it in place; a queue still holds an entry
-//                           |  \__ meet_entry: the entry is gone ______ DROPPED
-//               retire: the joiner is through                             |  retire: the joiner frees the record
-//                           v
-//                        RETIRED -- meet_entry: whoever met the entry frees the record
+//           +----claim--> CLAIMED         the joiner runs it in place; a queue still holds an entry
+//                           |  \__ meet_entry: the entry is gone __ DROPPED
+//            retire: the joiner is through                             |  retire: the joiner frees
+//                           v                                             the record
+//                        RETIRED -- meet_entry: the M that met the entry frees the record
 //
-//   A claimed goroutine that blocks is readied like any other, and then is in the queues twice: once by the entry that
-//   was left behind, once by right. The two look the same, and it does not matter which is met first: the first is
-//   dropped, the second (now DROPPED) resumes it.
-// Orders    [join] finish releases the result, commit's failure and is_done acquire it; commit releases the
-//           saved context, finish acquires it. The mark orders nothing: whoever withdraws ends before the
-//           waiter's record does ([cancel], Waiter::wait_until). [claim] acq_rel: run and free happen on different threads.
+//   A claimed goroutine that blocks is readied like any other. Then it is in the queues twice: by
+//   the entry that the joiner left behind, and by the entry of its waker. The two look the same,
+//   and their order does not matter: the first is dropped, the second (now DROPPED) resumes it.
+// Orders    [join] finish releases the result; a commit that fails and is_done acquire it. commit
+//           releases the saved context, finish acquires it. The mark orders nothing: canceller and
+//           timer are through with the waiter's record before it ends ([cancel],
+//           Waiter::wait_until). [claim] acq_rel: run and free happen on different threads.
 // Proof     tests/model/join_model.cc
 #pragma once
 
@@ -39,22 +43,22 @@
 
 namespace magpie::sched {
 
-// In the record of one wait: somebody has withdrawn the waiter.
+// In the record of one wait: a canceller or a timer has withdrawn the waiter.
 class WithdrawnMark {
  public:
   void set() { word_.store(true, base::relaxed); }           // relaxed: orders nothing
   bool is_set() const { return word_.load(base::relaxed); }  // relaxed: the same
 
  private:
-  base::Atomic<bool> word_{false};  // atomic [join]: those who withdraw it
+  base::Atomic<bool> word_{false};  // atomic [join]: canceller and timer
 };
 
 class JoinWord {
  public:
-  // Before the goroutine starts: nobody else knows the record.
+  // Call this before the goroutine starts: no other thread knows the record.
   void reset() { word_.store(kOpen, base::relaxed); }
 
-  // The finisher's debt.
+  // What the finisher owes.
   enum class Owes { nothing, wake_waiter, free_record };
 
   [[nodiscard]] Owes finish(void*& waiter) {
@@ -67,17 +71,17 @@ class JoinWord {
 
   bool is_done() const { return word_.load(base::acquire) == kDone; }
 
-  // False: it is done already, do not sleep.
+  // False: the goroutine is done already, do not sleep.
   [[nodiscard]] bool commit(void* waiter) {
     return leave_open(reinterpret_cast<std::uintptr_t>(waiter));
   }
 
-  // By anyone, of a waiter that is about to commit or has: it does not wait any more. Of several
-  // who withdraw it one is told yes.
+  // Anyone may call this for a waiter that has committed or is about to. The waiter waits no
+  // longer. If several callers withdraw it, one of them gets `yes`.
   enum class Withdrawn { yes, no_woken, not_yet };
   [[nodiscard]] Withdrawn withdraw(void* waiter, WithdrawnMark& mark) {
     auto expected = reinterpret_cast<std::uintptr_t>(waiter);
-    // acquire: with commit's release; whoever withdraws it resumes it
+    // acquire: with commit's release. The caller resumes the waiter.
     if (word_.compare_exchange_strong(expected, kOpen, base::acq_rel, base::acquire)) {
       mark.set();
       return Withdrawn::yes;
@@ -85,7 +89,7 @@ class JoinWord {
     return expected == kOpen && !mark.is_set() ? Withdrawn::not_yet : Withdrawn::no_woken;
   }
 
-  // False: it is done already, the caller frees the record.
+  // False: the goroutine is done already, and the caller frees the record.
   [[nodiscard]] bool detach() { return leave_open(kDetached); }
 
  private:
@@ -101,10 +105,10 @@ class JoinWord {
 
 class ClaimWord {
  public:
-  // Before the goroutine starts: nobody else knows the record.
+  // Call this before the goroutine starts: no other thread knows the record.
   void reset() { word_.store(kQueued, base::relaxed); }
 
-  // What the one who took an entry from a queue does with it.
+  // What an M does with an entry that it took from a queue.
   enum class Entry { run, drop, free_record };
 
   [[nodiscard]] Entry meet_entry() {
@@ -119,24 +123,26 @@ class ClaimWord {
     }
   }
 
-  // A joiner took it and its entry has not been met: whoever takes the entry will find it useless.
+  // A joiner claimed it and no M has met its entry. The M that takes the entry will find it
+  // useless.
   bool is_left_behind() const {
     std::uint8_t now = word_.load(base::relaxed);  // relaxed: a hint, meet_entry decides
     return now == kClaimed || now == kRetired;
   }
 
-  // By the joiner. False: somebody else runs it.
+  // The joiner calls this. False: another M runs it.
   [[nodiscard]] bool claim() {
     std::uint8_t expected = kQueued;
     return word_.compare_exchange_strong(expected, kClaimed, base::acq_rel, base::relaxed);
   }
 
-  // By the joiner, instead of claim(), when it removed the only entry itself.
+  // The joiner calls this instead of claim() when it removed the only entry itself.
   void take_removed() {
     word_.store(kTaken, base::relaxed);
   }  // relaxed: no other thread knows of it
 
-  // The joiner is through with the record. True: it frees it; false: whoever meets the entry does.
+  // The joiner is through with the record. True: the joiner frees it. False: the M that meets the
+  // entry does.
   [[nodiscard]] bool retire() {
     std::uint8_t now = word_.load(base::acquire);
     if (now == kTaken) return true;  // nothing was left behind

@@ -20,21 +20,21 @@
 namespace magpie::sched {
 namespace {
 
-// After the body; user code, outside the runtime.
+// After the body. This is user code, outside the runtime.
 void end_body(G* g) {
   if (g->extra == nullptr) return;
   destroy_locals(*g->extra);
   if (!g->joinable) drop_extra(g);
 }
 
-// The goroutine is over; its stack is the loop's again.
+// The goroutine is over. Its stack is the loop's again.
 M* back_to_loop(M* m, G* g) {
   m->current = nullptr;
   m->loop_stack = std::exchange(g->stack, nullptr);
   return m;
 }
 
-// Once the joiner is told, the record is the joiner's. Returns the M that the goroutine ends on.
+// Once the joiner is told, the joiner owns the record. Returns the M that the goroutine ends on.
 M* finish_joinable(M* m, G* g) {
   note_body_is_over(g);  // it may have been queued since
   back_to_loop(m, g);
@@ -42,12 +42,13 @@ M* finish_joinable(M* m, G* g) {
   JoinWord::Owes owes = g->join.finish(waiter);
   if (owes == JoinWord::Owes::wake_waiter) static_cast<Waiter*>(waiter)->wake();
   if (owes == JoinWord::Owes::free_record) {
-    // It was detached. What it left is destroyed as the goroutine: that may block.
+    // The goroutine was detached. What it left is destroyed as the goroutine, because that may
+    // block.
     g->stack = m->loop_stack;
     start_running(m, g);
     m->grip.leave();
     g->body(g->room, detail::TaskOrder::drop);
-    if (g->extra != nullptr) destroy_locals(*g->extra);  // of what was destroyed just now
+    if (g->extra != nullptr) destroy_locals(*g->extra);  // made by what was destroyed just now
     drop_extra(g);
     m = back_to_loop(come_back(), g);
     free_record(m, g);
@@ -71,7 +72,7 @@ M* finish(M* m, G* g) {
   return m;
 }
 
-// Returns the M on which it ended: it may have blocked and come back elsewhere.
+// Returns the M on which it ended. The goroutine may have blocked and come back on another M.
 M* end_fresh(G* g) {
   end_body(g);
   note_body_is_over(g);
@@ -80,8 +81,9 @@ M* end_fresh(G* g) {
   return finish(m, g);
 }
 
-// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended. What its body throws ends at the stack's first
-// frame, see uncaught.h, and the stack goes on with go_on_after_uncaught().
+// Calls a fresh goroutine on the loop's stack. Returns the M on which it ended. An exception of its
+// body ends at the stack's first frame, see uncaught.h. Then the stack continues with
+// go_on_after_uncaught().
 M* call_fresh(M* m, G* g) {
   g->stack = m->loop_stack;
   start_running(m, g);
@@ -106,13 +108,14 @@ bool has_spare(M* m) {
   return m->spare != nullptr;
 }
 
-// Before the next goroutine: the stack that one asked for is not for others.
+// Call this before the next goroutine: a stack of a goroutine's own size is not for others.
 void give_back_own_stack(M* m) {
   if (!m->loop_stack->pooled && m->p != nullptr) move_loop_to(m, std::exchange(m->spare, nullptr));
 }
 
-// As many goroutines are stopped as may be, and this one has not begun: it may have to be stopped too. Returns a stopped one to
-// run instead, or null. One that a timer or a plain thread started begins all the same: it may be what ends the others.
+// The limit of stopped goroutines is reached, and `fresh` has not begun: sysmon might have to stop
+// it too. Returns a stopped goroutine to run instead, or null. A goroutine that a timer or a plain
+// thread started begins all the same: it may be what ends the stopped ones.
 [[gnu::noinline]] G* take_stopped_instead_of(M* m, G* fresh) {
   if (fresh->creator == 0) return nullptr;
   G* stopped = runtime->global.pop_stopped();

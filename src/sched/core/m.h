@@ -1,8 +1,11 @@
 // m.h: an M, an OS thread of the runtime.
 //
-// An M always runs on some stack: a goroutine's, a pooled one on which the loop searches and calls fresh
-// goroutines, or, before its first and after its last, the one the thread was born with. While a goroutine runs,
-// its M holds a spare stack, so that blocking never has to allocate: the loop goes on on the spare.
+// An M always runs on one of three stacks:
+//   a goroutine's stack;
+//   a pooled stack, on which the loop searches and calls fresh goroutines;
+//   the stack the thread was born with, before its first loop and after its last.
+// While a goroutine runs, its M holds a spare stack. So blocking never has to allocate: the loop
+// continues on the spare.
 #pragma once
 
 #include <pthread.h>
@@ -23,8 +26,9 @@ namespace magpie::sched {
 
 struct M;
 
-// A goroutine's step after its registers are saved: tells the world that it waits. Runs on another stack, maybe
-// while a waker resumes the goroutine already; m is the M it left. False: it need not wait, it becomes runnable
+// A goroutine's commit step tells others that it waits. It runs on another stack, after the
+// goroutine's registers are saved. A waker may already resume the goroutine while the step still
+// runs. m is the M that the goroutine left. False: the goroutine need not wait and becomes runnable
 // at once.
 using Commit = bool (*)(M* m, G* g, void* argument);
 
@@ -33,21 +37,21 @@ struct M {
 
   // ---- thread only
 
-  P* p = nullptr;  // null: none held; outside the runtime: it may have been taken
+  P* p = nullptr;  // null: none held. Outside the runtime: sysmon may have taken it
   base::Relaxed<G*> current = nullptr;  // null: the loop runs
-  stack::Stack* loop_stack = nullptr;   // the loop's, while it runs
+  stack::Stack* loop_stack = nullptr;   // the loop's stack, while the loop runs
   stack::Stack* spare = nullptr;
-  G* start_with = nullptr;                // for the loop on the spare: run this first
+  G* start_with = nullptr;                // the loop on the spare runs it first
   base::Relaxed<bool> searching = false;  // counted in Search; see Idle
-  std::uint32_t spin_budget = 0;          // rounds to search before sleeping; learns
-  // [timer-duty] a timer armed while parking: the armer's part is still to do
+  std::uint32_t spin_budget = 0;          // rounds to search before sleeping; the M adapts it
+  // [timer-duty] A goroutine armed a timer while it parked. The M still owes the armer's part.
   std::int64_t timer_owed_ns = timer::kNever;
-  int thread_locks = 0;             // ThreadLocks of the goroutine that is bound to it
+  int thread_locks = 0;             // ThreadLocks of the goroutine that is bound to this M
   bool is_over = false;             // the thread ends before the runtime does
   std::int64_t handed_over_ns = 0;  // when blocking() handed its P over; 0: it did not
   context::ExceptionState* exceptions = nullptr;
 
-  // What the side that comes up after a switch owes to the side that left.
+  // After a switch, the side that arrives does these duties for the side that left.
   struct Left {
     G* yielded = nullptr;  // put it at the end of the ring
     G* g = nullptr;        // run its commit step
@@ -75,12 +79,12 @@ struct M {
     M* previous = nullptr;
     base::Guarded<P*> handed = nullptr;  // the P to go on with; null: the runtime ends
     bool handed_searching = false;
-    bool in_poller = false;  // see network.h
+    bool in_poller = false;  // it sleeps in the poller, see network.h
     InPlace<P> in_place;     // [in-place] it waits with its goroutine, see bound.h
   } rest;
   base::Event wake_up;
 
-  // ---- sysmon only: it runs without a P, see without_p.h
+  // ---- sysmon only: the M runs without a P, see without_p.h
 
   struct WithoutP {
     M* next = nullptr;
@@ -92,42 +96,43 @@ struct M {
     std::int64_t gap_ns = 0;  // until the next look
   } without_p;
 
-  // ---- atomic: the thread or sysmon writes, the other reads
+  // ---- atomic: the thread or sysmon writes, the other one reads
 
-  // Odd while the goroutine is in blocking(), and never the same twice.
+  // Odd while the goroutine is in blocking(). It never has the same value twice.
   // atomic, a hint: the thread writes, sysmon reads
   base::Atomic<std::uint32_t> blocking_calls{0};
   bool is_in_blocking_call() const { return blocking_calls.load(base::relaxed) % 2 != 0; }
   void begin_or_end_blocking_call() {
     blocking_calls.store(blocking_calls.load(base::relaxed) + 1, base::relaxed);
   }
-  // The turns of its P when it went on after it had been stopped: while they stand still the goroutine
-  // computes on. The thread writes, sysmon reads.
+  // The turns of its P when the M continued after a stop. While the P's turns stand still, the same
+  // goroutine still computes. The thread writes, sysmon reads.
   base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
-  // atomic, unproven: sysmon sent the signal that stops it, see preempt.h
+  // atomic, unproven: sysmon sent the signal that stops the thread, see preempt.h
   base::Atomic<bool> signalled{false};
-  // Odd while it sleeps in the runtime's own way, and never the same twice.
+  // Odd while the thread sleeps in one of the runtime's own waits. It never has the same value
+  // twice.
   // atomic, a hint: the thread writes, the valve reads
   base::Atomic<std::uint32_t> own_sleeps{0};
-  Successor<M> successor;        // [in-place] the M that got its P
-  Announcement<M> announcement;  // [announce] it gave its P away, see without_p.h
+  Successor<M> successor;        // [in-place] the M that got this M's P
+  Announcement<M> announcement;  // [announce] this M gave its P away, see without_p.h
 
   // ---- the OS thread: fixed once the M is known to others, or the thread's own
 
   struct OsThread {
     pthread_t handle{};
-    base::Atomic<pid_t> tid{0};     // atomic, a hint: written before it holds its first P
-    int timer_slack_before_ns = 0;  // the thread's own; 0: it still has it
+    base::Atomic<pid_t> tid{0};     // atomic, a hint: written before the M holds its first P
+    int timer_slack_before_ns = 0;  // the thread's own value; 0: the thread still has it
     int pinned_to = -1;             // CPU; -1: not pinned
     void* signal_stack = nullptr;
-    bool signal_was_blocked = false;  // the signal of preemption, before the thread became an M
+    bool signal_was_blocked = false;  // the preemption signal, before the thread became an M
   } os;
 
   // ---- the registry of Ms, see threads.h
 
   M* older = nullptr;      // fixed once the M is known to others
-  bool never_ran = false;  // fixed too: there was no thread for it
-  bool has_ended = false;  // guarded by Threads' lock: its record may be used again
+  bool never_ran = false;  // fixed too: no thread could be made for it
+  bool has_ended = false;  // guarded by Threads' lock: the record may be used again
 };
 
 }  // namespace magpie::sched

@@ -1,19 +1,24 @@
-// next_slot.h: the goroutine that runs next on a P. Its owner uses it at every turn, a thief once in a while.
+// next_slot.h: the goroutine that runs next on a P. The P's owner uses it at every turn, a thief
+// once in a while.
 //
 // Protocol  [runnext]
 //
-//   owner:  inside = true;  light_fence();  a thief is at it? -> step aside;   read and write;  inside = false
-//   thief:  take the thieves' turn;  heavy_fence();  the owner is inside? -> give up;  read and write;  turn over
+//   owner:  owner_inside = true;  light_fence();  a thief inside? -> step aside;
+//           read and write the slot;  owner_inside = false
+//   thief:  compare-exchange thief_inside to true;  heavy_fence();  the owner inside? -> give up;
+//           read and write the slot;  thief_inside = false
 //
-// Goal      The owner pays no locked instruction. A thief pays microseconds, and comes only after the slot has
-//           been left alone for as long (steal.cc).
-// No twice  Each side raises its flag and then reads the other's with a full fence between (base/fence.h), so
-//           at most one of them reads and writes. Thieves exclude each other by the compare-exchange on their turn.
-// Empty     Only the owner fills the slot, and a thief that saw it filled keeps its turn until it emptied it. So
-//           an owner that sees it empty may fill it without further ado.
-// Waiting   The owner waits while a thief has the turn: a membarrier and a few instructions. The thief never waits.
-// Orders    [runnext] the slot: release to fill and to empty, acquire to steal. Flags: release when lowered,
-//           acquire when found lowered.
+// Goal      The owner pays no locked instruction. A thief pays microseconds. It comes only after
+//           the owner has not touched the slot for as long (steal.cc).
+// No twice  Each side raises its flag and then reads the other's, with a full fence between
+//           (base/fence.h). So at most one of them reads and writes. Thieves exclude each other by
+//           the compare-exchange.
+// Empty     Only the owner fills the slot. A thief that saw it filled stays inside until it has
+//           emptied it. So an owner that sees the slot empty may fill it at once.
+// Waiting   The owner waits while a thief is inside: a membarrier and a few instructions. The thief
+//           never waits.
+// Orders    [runnext] the slot: release to fill and to empty, acquire to steal. Flags: release when
+//           lowered, acquire when found lowered.
 // Proof     tests/model/run_queue_model.cc
 #pragma once
 
@@ -29,21 +34,21 @@ struct G;
 
 class NextSlot {
  public:
-  // Owner. False: somebody is there.
+  // Owner. False: the slot holds a goroutine.
   [[nodiscard]] bool put_if_empty(G* g) {
     if (slot_.load(base::relaxed) != nullptr) return false;  // relaxed: thieves only empty it
     slot_.store(g, base::release);  // [runnext] with peek's and steal's acquire
     return true;
   }
 
-  // Owner. Puts g in and returns who was there, or null.
+  // Owner. Puts g in, and returns the goroutine that was there, or null.
   [[nodiscard]] G* put(G* g) {
     G* before;
     while (!try_put(g, before)) wait_for_thief();
     return before;
   }
 
-  // The same, but false if a thief is at it: then nothing has changed.
+  // The same, but false if a thief is inside: then nothing has changed.
   [[nodiscard]] bool try_put(G* g, G*& before) {
     before = slot_.load(base::relaxed);  // relaxed: thieves only empty it
     if (before == nullptr) {
@@ -52,25 +57,26 @@ class NextSlot {
     }
     if (!try_enter()) [[unlikely]]
       return false;
-    // relaxed: ours, or emptied by a thief whose turn's end we saw
+    // relaxed: we wrote it, or a thief emptied it and we saw that the thief went out
     before = slot_.load(base::relaxed);
     slot_.store(g, base::release);
     exit();
     return true;
   }
 
-  // Owner. Null: it is empty.
+  // Owner. Null: the slot is empty.
   G* take() {
     if (slot_.load(base::relaxed) == nullptr) return nullptr;
     enter();
     G* g = slot_.load(base::relaxed);
-    // release, with peek's acquire: who finds the slot empty also finds in the ring what was displaced from it
+    // release, with peek's acquire: an M that finds the slot empty also finds in the ring the
+    // goroutine that was displaced from it
     slot_.store(nullptr, base::release);
     exit();
     return g;
   }
 
-  // Owner. The same, but null also while a thief is at it. Calls nothing.
+  // Owner. The same, but null also while a thief is inside. Calls nothing.
   G* try_take() {
     if (!try_enter()) [[unlikely]]
       return nullptr;
@@ -93,7 +99,7 @@ class NextSlot {
   // Anyone. May be outdated by the time it is used.
   G* peek() const { return slot_.load(base::acquire); }
 
-  // Thief. Takes g out if it is there and the owner is not at it.
+  // Thief. Takes g out if it is there and the owner is not inside.
   [[nodiscard]] bool steal(G* g) {
     bool nobody = false;
     if (!thief_inside_.compare_exchange_strong(nobody, true, base::acquire, base::relaxed))
@@ -120,7 +126,7 @@ class NextSlot {
   void exit() { owner_inside_.store(false, base::release); }
 
   [[gnu::noinline]] void wait_for_thief() {
-    // It may have lost its CPU in between: then let it have ours.
+    // The thief may have lost its CPU. Then the owner lets it have this one.
     for (int spin = 1; thief_inside_.load(base::acquire); ++spin) {
       base::cpu_relax();
       if (spin % 100 == 0) sched_yield();

@@ -1,8 +1,8 @@
-// p.h: a P, the right to run goroutines, with what its holder needs at hand.
+// p.h: a P, the right to run goroutines, with everything its holder needs at hand.
 //
-//   idle      on the idle list; nobody holds it; its queue is empty
+//   idle      on the idle list; no M holds it; its queue is empty
 //   running   held by one M
-//   stopped   the world is stopped: whoever stopped it decides
+//   stopped   the world is stopped: the thread that stopped it decides
 //   unused    beyond procs(); its queue is empty, its counters stay
 #pragma once
 
@@ -23,18 +23,18 @@ struct M;
 
 enum class PState : std::uint8_t { idle, running, stopped, unused };
 
-// Written by the holder, read by anyone: plain counters without shared lines.
+// The holder writes these counters, anyone reads them. They are plain: each P has its own.
 struct PCounters {
   base::Counter ticks;
-  base::Counter inherited;  // goroutines run in their waker's time slice
+  base::Counter inherited;  // goroutines that ran in their waker's time slice
   base::Counter goroutines_started, goroutines_ended;
   base::Counter steals_tried, steals_succeeded, goroutines_stolen, runnext_stolen;
   base::Counter overflows, goroutines_spilled, global_batches;
-  base::Counter looks;  // at what is not the P's own
+  base::Counter looks;  // looks at work that is not the P's own
   base::Counter parks, wakes, searches, joined_in_place;
   base::Counter timers_fired;
   base::Counter polls, polled;          // polled: goroutines that became ready
-  base::Counter handoffs, preemptions;  // written by sysmon while it has the P
+  base::Counter handoffs, preemptions;  // sysmon writes them too, while it has the P
   base::Counter searching_ns, held_ns;
 };
 
@@ -45,8 +45,9 @@ struct alignas(base::kCacheLine) P {
   const int index;
 
   // fixed before it is used
-  // Goroutines may be set aside for the holder alone, in the inbox or reserved in the ring: sysmon can stop a
-  // goroutine that keeps them waiting. False: nothing stops it, and all must be where thieves find them.
+  // The holder may set goroutines aside for itself, in the inbox or reserved in the ring. Sysmon
+  // can stop a goroutine that keeps them waiting. False: nothing stops such a goroutine, so all
+  // goroutines must be where thieves find them.
   bool may_set_aside = true;
   void set_nothing_aside() {
     may_set_aside = false;
@@ -54,43 +55,45 @@ struct alignas(base::kCacheLine) P {
   }
 
   // holder only
-  // Count down to the look at everything that is not the P's own, and to the look at the clock in a chain of goroutines that
-  // are taken from runnext. Sysmon sets them to 0 if that takes too long; so they are looked at for 0 or less.
+  // Two countdowns. The first runs to the next look at everything that is not the P's own. The
+  // second runs to the next look at the clock in a chain of goroutines taken from runnext. Sysmon
+  // sets them to 0 if that takes too long, so the holder tests for 0 or less.
   base::Relaxed<std::int32_t> ticks_to_look = 0;
   base::Relaxed<std::int32_t> turns_to_clock = 0;
-  std::uint64_t inbox_tick = 0;  // the last turn of the inbox
-  std::uint64_t chain_tick = 0;  // the turn that the chain belongs to, see end_chain_if_long()
+  std::uint64_t inbox_tick = 0;  // the tick of the inbox's last turn
+  std::uint64_t chain_tick = 0;  // the tick that the chain belongs to, see end_chain_if_long()
   std::int64_t chain_since_ns = 0;
-  std::uint64_t slice_tick = 0;  // when the spawner's slice began, see slice.h
+  std::uint64_t slice_tick = 0;  // the turn in which the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   bool slice_over = false;
-  int free_cpu = -1;                      // left by the thread it was taken from, see free_cpu.h
+  int free_cpu = -1;  // the CPU of the thread that sysmon took the P from, see free_cpu.h
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
-  std::uint64_t next_id = 0;              // ids [next_id, ids_end) are ours to give
+  std::uint64_t next_id = 0;              // the holder may give out ids [next_id, ids_end)
   std::uint64_t ids_end = 0;
   base::Random random;
   GCache records;
   stack::Cache stacks;
-  std::uint64_t fire_again_at_tick = 0;  // after many timers that were due together, see timers.cc
+  std::uint64_t fire_again_at_tick = 0;  // set after many timers came due together, see fire.cc
 
-  // guarded by Idle's lock; by that of Threads while it waits for a new thread
+  // guarded by Idle's lock; by the maker's lock while the P waits for a new thread
   P* next_idle = nullptr;
-  bool wanted_by_searcher = false;  // while it waits for a thread
+  bool wanted_by_searcher = false;  // while the P waits for a thread
   std::int64_t wanted_since_ns = 0;
 
-  // Holder, and sysmon while it has the P: when the next goroutine that was stopped may have a turn although others wait.
+  // Sysmon writes it while it has the P, the holder reads it. From then on the next stopped
+  // goroutine may have a turn although others wait.
   std::int64_t stopped_again_ns = 0;
 
-  // sysmon only: what it saw at its last looks
+  // sysmon only: what it saw when it last looked
   struct Seen {
     M* holder = nullptr;
     std::uint64_t turns = 0;
     std::uint64_t ticks = 0, looks = 0;
-    std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when that was first seen
+    std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when sysmon first saw these values
     struct Turn {
-      std::int64_t since_ns = 0;   // when it was first seen
-      std::int64_t cpu_ns = 0;     // what the holder's thread had used by then
-      std::int64_t looked_ns = 0;  // is it asleep?
+      std::int64_t since_ns = 0;   // when sysmon first saw the turn
+      std::int64_t cpu_ns = 0;     // CPU time of the holder's thread by then
+      std::int64_t looked_ns = 0;  // when sysmon last checked whether the thread sleeps
       std::int64_t looked_cpu_ns = 0;
       std::uint32_t blocking_call = 0;
       std::int64_t retry_gap_ns = 0;
@@ -99,34 +102,37 @@ struct alignas(base::kCacheLine) P {
   } seen;
 
   base::Atomic<PState> state{PState::unused};  // atomic, a hint: for stats
-  // atomic, published: by the holder, for sysmon; null: nobody, or on its way
+  // atomic, published: by the holder, for sysmon; null: no M holds it, or it changes hands
   base::Atomic<M*> holder{nullptr};
-  base::Atomic<std::int64_t> held_since_ns{0};  // atomic, a hint: 0: nobody has begun to hold it
-  // atomic, a hint: by the holder, for thieves: it starts a thread and goes on soon
+  base::Atomic<std::int64_t> held_since_ns{0};  // atomic, a hint: 0: no M holds it yet
+  // atomic, a hint: the holder tells thieves that it is starting a thread and will continue soon
   base::Atomic<bool> waking{false};
   PCounters counters;
 
-  // A chain of goroutines, each woken by the one before it, gives way to others after this long.
+  // A chain is a series of goroutines that each wake the next one. After this long it gives way to
+  // others.
   static constexpr std::int64_t kLongestChainNs = 1'000'000;
-  // Sysmon: the chain is too long.
+  // Sysmon calls this when the chain is too long.
   void end_chain() {
-    chain_is_over.store(true, base::relaxed);  // relaxed, both: a wish
+    chain_is_over.store(true, base::relaxed);  // relaxed, both: a request
     turns_to_clock = 0;
   }
-  base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a wish of sysmon's
+  base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a request of sysmon's
 
-  // Anyone: goroutines that only the holder can take wait here. The holder: nothing waits here.
+  // has_out_of_sight: anyone may ask whether goroutines wait here that only the holder can take.
+  // is_empty: the holder asks whether nothing waits here.
   bool has_out_of_sight() const { return queue.has_reserved() || !inbox.is_empty(); }
   bool is_empty() const { return queue.is_empty() && inbox.is_empty(); }
 
-  // Goroutines run on it, in place or not: while this stands still it runs the same one.
+  // Goroutines that ran on this P, in place or not. While this stands still, the P runs the same
+  // one.
   std::uint64_t turns() const {
     return counters.ticks.read() + counters.inherited.read() + counters.joined_in_place.read();
   }
 
-  // The holder begins or ends to hold it.
+  // The holder begins or ends holding the P.
   void begin_hold(M* m, std::int64_t now_ns) {
-    holder.store(m, base::release);  // [grip] what sysmon knows of m through it is older
+    holder.store(m, base::release);  // [grip] what sysmon learns of m through it is older
     held_since_ns.store(now_ns, base::relaxed);
   }
   void end_hold(std::int64_t now_ns) {

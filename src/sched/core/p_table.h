@@ -1,8 +1,8 @@
-// p_table.h: all the Ps. Those in use come first; unused ones stay for their counters.
+// p_table.h: all the Ps. The Ps in use come first. Unused Ps stay for their counters.
 //
-// The table grows and the number in use changes only while the world is stopped. But threads without a P
-// look at it too (a last look before sleeping, statistics), so a grown table is a new array; old ones live
-// as long as the runtime: [grown-table].
+// The table grows, and the number in use changes, only while the world is stopped. But threads
+// without a P look at the table too (a last look before sleeping, statistics). So a grown table is
+// a new array, and old arrays live as long as the runtime: [grown-table].
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ class PTable {
   std::span<P* const> in_use() const { return span_of(published_.in_use()); }
   std::uint32_t count() const { return published_.count_in_use(); }
 
-  // Those and the ones no longer in use.
+  // The Ps in use and the ones no longer in use.
   std::span<P* const> all() const { return span_of(published_.all()); }
 
-  // The world is stopped, or not yet begun, for both.
+  // Both need a world that is stopped, or has not begun.
   void grow_to(std::size_t count) {
     if (count <= ps_.size()) return;
     ps_.reserve(count);
@@ -45,7 +45,7 @@ class PTable {
 
   PublishedTable<P*> published_;  // [grown-table]
 
-  // whoever stopped the world
+  // only the thread that stopped the world
   std::vector<std::unique_ptr<P>> ps_;
   std::vector<std::unique_ptr<P*[]>> tables_;
 };

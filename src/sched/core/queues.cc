@@ -11,7 +11,7 @@
 namespace magpie::sched {
 namespace {
 
-// Drops the entries that joiners left behind; returns how many others there are, moved to the front.
+// Drops the entries that joiners left behind. Moves the others to the front; returns their number.
 std::size_t sweep(M* m, G** entries, std::size_t count) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -21,9 +21,9 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
   return kept;
 }
 
-// Joiners leave entries in the global queue too. A goroutine that only starts and joins others never
-// empties it, so it sweeps the front when it adds to the end: a few entries, and on while all of them are
-// useless.
+// Joiners leave entries in the global queue too. A goroutine that only starts and joins others
+// never empties it. So it sweeps the front when it adds to the end: a few entries, and more while
+// all of them are useless.
 void sweep_global(M* m) {
   G* front[8];
   for (;;) {
@@ -36,8 +36,8 @@ void sweep_global(M* m) {
 
 }  // namespace
 
-// A ring full of entries that joiners left behind is just swept. Goroutines that came from the global queue go back to its
-// front: each has stood in that line before.
+// If joiners left all entries of the ring behind, spill only sweeps them. Goroutines that came from
+// the global queue go back to its front: each has waited in that queue before.
 void spill(M* m, G* g) {
   P* p = m->p;
   runtime->chaos.disturb();
@@ -69,7 +69,7 @@ void put_in_inbox(M* m, std::span<G* const> woken) {
   std::size_t fit = goes_to_ring ? 0 : p->inbox.room();
   fit = std::min(fit, woken.size());
   for (G* g : woken.first(fit)) p->inbox.put(g);
-  // The next turn is theirs, unless the last one was the inbox's.
+  // The inbox has the next turn, unless it had the last one.
   if (fit != 0) {
     bool was_last = p->inbox_tick == p->counters.ticks.read();
     p->ticks_to_look = std::min<std::int32_t>(p->ticks_to_look, was_last ? 1 : 0);

@@ -1,4 +1,4 @@
-// queues.h: where goroutines that became ready are put, and how they are taken out again.
+// queues.h: where ready goroutines are put, and how they are taken out again.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace magpie::sched {
 
-// After putting a goroutine in any queue: starts a searcher if nobody searches and a P is idle.
-// `m` is the caller's M; null: a plain thread.
+// Call this after putting a goroutine in any queue. It starts a searcher if no M searches and a P
+// is idle. `m` is the caller's M; null: a plain thread.
 [[gnu::always_inline]] inline void wake_searcher(M* m) {
   if (runtime->search.try_book_searcher()) [[unlikely]]
     start_searcher(m);
@@ -27,30 +27,34 @@ void spill(M* m, G* g);
     spill(m, g);
 }
 
-// Puts g in the P's next slot; whoever was there goes to the end of the ring. Starts a searcher if needed.
+// Puts g in the P's next slot. A goroutine that was there goes to the end of the ring. Starts a
+// searcher if needed.
 [[gnu::always_inline]] inline void put_next(M* m, G* g) {
   if (G* displaced = m->p->queue.next.put(g)) put_last(m, displaced);
   wake_searcher(m);
 }
 
-// Whether goroutines may be set aside for the holder of p alone. With one P there is nobody else to run them.
+// Whether goroutines may be set aside for the holder of p alone. With one P no other M could run
+// them.
 inline bool may_set_aside(const P* p) { return p->may_set_aside || runtime->ps.count() == 1; }
 
-// Puts goroutines that became ready, and were woken by nobody on this P, in its inbox, as many as fit, and the others at the end
-// of its ring. All in the ring while a P is idle or searched with, or has nothing before them.
+// For goroutines that became ready but were not woken by a goroutine of this P. As many as fit go
+// to its inbox, the others to the end of its ring. All go to the ring in four cases: a P is idle,
+// an M searches, this P has nothing to run before them, or the P may set nothing aside.
 void put_in_inbox(M* m, std::span<G* const> woken);
 
 // For plain threads: puts g in the global queue and starts a searcher if needed.
 void put_global(G* g);
 
-// Of an entry of a joinable goroutine taken from a queue, see admit().
+// For an entry of a joinable goroutine that was taken from a queue; see admit().
 [[nodiscard]] bool admit_joinable(M* m, G* g);
 
-// Of an entry taken from a queue: true if the goroutine is to be run now. False: the entry was left behind by a
-// joiner that runs, or ran, the goroutine itself; it is gone now.
+// For an entry that was taken from a queue. True: run the goroutine now. False: a joiner runs the
+// goroutine itself, or ran it, and left this entry behind. The entry is gone now.
 [[nodiscard]] inline bool admit(M* m, G* g) { return !g->joinable || admit_joinable(m, g); }
 
-// Outside the runtime, before free_record: frees what only few goroutines have.
+// Call this outside the runtime, before free_record. It frees the part that only few goroutines
+// have.
 void drop_extra(G* g);
 
 // Gives back the record of a goroutine that has ended. `m` may be null: a plain thread.

@@ -1,27 +1,30 @@
-// run_queue.h: the goroutines of one P that are ready to run: a ring of 256 and one slot ahead of it.
+// run_queue.h: the goroutines of one P that are ready: a ring of 256 and one slot ahead of it.
 //
 // Protocol  [run-queue]
 //
-//        claimed_ = [first, end)    head_                               tail_
-//   ring:   | owner takes these, |  | anybody takes these, oldest first |   free
-//           | nobody steals them |
+//      [reserved_first_, reserved_end_)  head_                            tail_
+//   ring:   | the owner takes these,  |  | anyone takes these, oldest first |   free
+//           | nobody steals them      |
 //
-// Goal      The owner pushes and pops without locked instructions in the common case; any number of thieves
-//           take the oldest half with one. FIFO, so that nothing starves.
-// Sides     push, pop, take_half: the owner, which is whoever holds the P.
+// Goal      The owner pushes and pops without locked instructions in the common case. Any number of
+//           thieves take the oldest half with one locked instruction. The order is first in, first
+//           out, so that nothing starves.
+// Sides     push, pop, take_half: the owner, which is the M that holds the P.
 //           steal_half: the owner of another queue. size, looks_empty: anyone.
-// Claims    The owner advances head_ by a small batch at a time and takes from the claimed batch at leisure.
-//           A batch is at most an eighth of the ring and at most kReserve, so thieves always find much more
-//           than they are denied; in a short ring the owner claims one at a time.
-// No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first and commits
-//           after; if the exchange fails it forgets the copies.
-// No reuse  The owner overwrites a slot only after it has seen head_ beyond it (acquire), which the taker
-//           moved (release) after it had read the slot.
+// Reserved  The owner advances head_ by a small batch at a time, and then takes from the reserved
+//           batch without contention. A batch is at most an eighth of the ring and at most kReserve
+//           goroutines. So thieves always find much more than the batch denies them. In a short
+//           ring the owner reserves one goroutine at a time.
+// No twice  Slots leave [head_, tail_) only by a compare-exchange on head_. A thief copies first
+//           and commits after. If the exchange fails, the thief forgets the copies.
+// No reuse  The owner overwrites a slot only after it has seen head_ beyond it (acquire). The taker
+//           moved head_ (release) after it had read the slot.
 // Runnext   A slot of its own ahead of the ring, with its own protocol: next_slot.h.
-// Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop, and
-//           the oldest goroutine would wait longest.
-// Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases, thieves acquire.
-//           head_: takers release, the owner acquires before it reuses.
+// Rejected  Stealing from the young end, as deques do: the owner would need a full fence per pop,
+//           and the oldest goroutine would wait longest.
+// Orders    [run-queue] slots: relaxed, ordered by tail_ and head_. tail_: the owner releases,
+//           thieves acquire. head_: thieves release; the owner acquires before it reuses. The
+//           owner's own moves of head_ release nothing: only the owner reuses the slots.
 // Proof     tests/model/run_queue_model.cc
 #pragma once
 
@@ -39,7 +42,8 @@ class RunQueue {
  public:
 #ifdef MAGPIE_MODEL
   static constexpr std::uint64_t kSlots =
-      4;  // small, so that the checker reaches every full and empty state
+      // small, so that the checker reaches every full and empty state
+      4;
   static constexpr std::uint64_t kReserve = 2;
   static constexpr std::uint64_t kReserveShare = 2;
 #else
@@ -49,10 +53,11 @@ class RunQueue {
 #endif
   static constexpr std::uint64_t kHalf = kSlots / 2;
 
-  // Before the queue is used: nothing can stop a goroutine that runs long, so nothing may be reserved behind it.
+  // Call this before the queue is used, if nothing can stop a goroutine that runs long. Then no
+  // other goroutine may be reserved behind it.
   void reserve_one_at_a_time() { most_reserved_ = 1; }
 
-  // Appends. False when the ring is full: the caller owes g to the global queue, see spill.
+  // Appends. False: the ring is full, and the caller owes g to the global queue; see spill().
   [[nodiscard]] bool push(G* g) {
     std::uint64_t tail = tail_.load(base::relaxed);  // relaxed: only we write it
     if (tail - known_free_ >= kSlots && !find_room(tail)) return false;
@@ -61,41 +66,43 @@ class RunQueue {
     return true;
   }
 
-  // The oldest, or null.
+  // The oldest goroutine, or null.
   G* pop() {
     if (!has_reserved() && !reserve_some()) return nullptr;
     return pop_reserved();
   }
 
-  // Owner. The one that pop() will return, if it is claimed already, else null; and taking that one.
+  // Owner. upcoming: the goroutine that pop() will return, if it is reserved already, else null.
+  // take_upcoming: takes it.
   G* upcoming() { return has_reserved() ? slot(reserved_first_).load(base::relaxed) : nullptr; }
   void take_upcoming() { reserved_first_ = reserved_first_ + 1; }
 
-  // Owner, after pop(). The one that comes after `others` more, or null; thieves may have it by then.
+  // Owner, after pop(). The goroutine that comes after `others` more, or null. Thieves may have it.
   G* ahead(std::uint64_t others) {
     std::uint64_t at = reserved_first_ + others;
     return at < tail_.load(base::relaxed) ? slot(at).load(base::relaxed) : nullptr;
   }
 
-  // Owner. The one that has waited longest in the ring, or null; a thief may have it by the time it is used.
+  // Owner. The goroutine that has waited longest in the ring, or null. A thief may have it.
   G* oldest() {
     if (G* claimed = upcoming()) return claimed;
     std::uint64_t head = head_.load(base::relaxed);
     return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
   }
 
-  // Anyone. The owner has claimed goroutines, which nobody else can take.
+  // Anyone. The owner has reserved goroutines, which no other M can take.
   bool has_reserved() const { return reserved_first_ != reserved_end_; }
 
-  // Owner: there is one to pop(), unless thieves are faster.
+  // Owner. There is a goroutine to pop(), unless thieves are faster.
   bool has_in_ring() const { return has_reserved() || size() != 0; }
 
-  // Anyone. The one that waits behind `others` in the ring, or null; only a hint, as somebody may have it already.
+  // Anyone. The goroutine that waits behind `others` in the ring, or null. Only a hint: another M
+  // may have taken it already.
   G* glance(std::uint64_t others = 0) {
     std::uint64_t first = reserved_first_, claimed = reserved_end_ - first;
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t tail = tail_.load(base::acquire);  // [run-queue] with push's release: the records
-    if (claimed <= kReserve && first + claimed <= tail) {  // else they do not belong together
+    if (claimed <= kReserve && first + claimed <= tail) {  // else the loads do not belong together
       if (others < claimed) return slot(first + others).load(base::relaxed);
       others -= claimed;
     }
@@ -104,12 +111,13 @@ class RunQueue {
                                                  : nullptr;
   }
 
-  // The slot ahead of the ring. Owner: put, take, take_if; thieves: peek, steal.
+  // The slot ahead of the ring. Owner: put, take, take_if. Thieves: peek, steal.
   NextSlot next;
 
-  // Takes the oldest half of a full ring into `out`, claimed ones first; returns how many.
-  // 0: thieves made room. `from_global`: how many of them, the first, came from the global queue. A ring that is full of gaps, because thieves emptied it behind a claimed
-  // goroutine, is freed by taking that one.
+  // Takes the oldest half of a full ring into `out`, reserved goroutines first. Returns how many.
+  // 0: thieves made room. The first `from_global` of `out` came from the global queue. Thieves may
+  // have emptied the ring behind a reserved goroutine, so that the ring is full of gaps. Taking the
+  // reserved goroutine frees it.
   std::size_t take_half(G* (&out)[kHalf], std::size_t* from_global = nullptr) {
     std::size_t taken = 0, old = 0;
     while (has_reserved()) {
@@ -120,7 +128,7 @@ class RunQueue {
     std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
     if (count > kHalf - taken) count = kHalf - taken;
     for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
-    // relaxed: as in reserve_some
+    // relaxed: only the owner, which is this thread, reuses the slots
     if (head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed)) {
       taken += count;
       if (global_end_ > head) old += global_end_ - head < count ? global_end_ - head : count;
@@ -129,12 +137,13 @@ class RunQueue {
     return taken;
   }
 
-  // Owner. What is in the ring now came from the global queue: take_half() says how many of those it took, first in `out`.
+  // Owner. Everything in the ring now came from the global queue. take_half() says how many of them
+  // it took; they are first in `out`.
   void note_all_from_global() { global_end_ = tail_.load(base::relaxed); }
 
-  // Moves the oldest half, rounded up, of the victim's unclaimed ring behind our own tail, and gives the
-  // youngest of those to the caller to run. Null: there was nothing. `moved` says how many left the victim.
-  // Our ring must be empty.
+  // Moves the oldest half, rounded up, of the victim's unreserved ring behind our own tail. The
+  // caller gets the youngest of them, to run. Null: there was nothing. `moved` says how many left
+  // the victim. Our ring must be empty.
   G* steal_half(RunQueue& victim, std::size_t& moved) {
     std::uint64_t mine = tail_.load(base::relaxed);
     for (;;) {
@@ -142,11 +151,11 @@ class RunQueue {
       std::uint64_t tail = victim.tail_.load(base::acquire);  // [run-queue] with push's release
       std::uint64_t count = tail - head - (tail - head) / 2;
       if (tail == head) return nullptr;
-      if (count > kHalf) continue;  // head moved between the two loads: they do not belong together
+      if (count > kHalf) continue;  // head moved between the loads: they do not belong together
       for (std::uint64_t i = 0; i < count; ++i) {
         slot(mine + i).store(victim.slot(head + i).load(base::relaxed), base::relaxed);
       }
-      // [run-queue] release: our reads of the slots are over before the owner sees them free
+      // [run-queue] release: we have read the slots before the owner sees them free
       if (!victim.head_.compare_exchange_strong(head, head + count, base::acq_rel, base::relaxed)) {
         continue;
       }
@@ -157,18 +166,19 @@ class RunQueue {
     }
   }
 
-  // Goroutines in the ring that can be stolen; a guess unless the owner asks.
+  // Goroutines in the ring that can be stolen. A guess, unless the owner asks.
   std::size_t size() const {
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t tail = tail_.load(base::acquire);
     return tail - head <= kSlots ? static_cast<std::size_t>(tail - head) : 0;
   }
 
-  // For whoever holds the P: nothing in it, claimed or not.
+  // For the holder of the P: nothing is in it, reserved or not.
   bool is_empty() const { return !has_reserved() && looks_empty(); }
 
-  // True only if at some instant during the call nothing that can be stolen was here. Checks the tail again
-  // because between the two looks the owner may move a goroutine from the next slot to the ring.
+  // True only if at some instant during the call nothing that can be stolen was here. Checks the
+  // tail again: between the two looks the owner may move a goroutine from the next slot to the
+  // ring.
   bool looks_empty() const {
     for (;;) {
       std::uint64_t head = head_.load(base::acquire);
@@ -187,15 +197,17 @@ class RunQueue {
     return slot(first).load(base::relaxed);  // relaxed: we wrote it
   }
 
-  // Slots below known_free_ are free. The line of head_ is the thieves': look at it only when the ring seems full.
+  // Slots below known_free_ are free. Thieves write the cache line of head_, so the owner reads it
+  // only when the ring seems full.
   bool find_room(std::uint64_t tail) {
-    // [run-queue] acquire, with the takers' release: what is below head_ is ours again
+    // [run-queue] acquire, with the takers' release: slots below head_ are ours again
     known_free_ = has_reserved() ? std::uint64_t{reserved_first_} : head_.load(base::acquire);
     return tail - known_free_ < kSlots;
   }
 
   bool reserve_some() {
-    // [run-queue] acquire: an empty ring may be refilled from slot 0 by steal_half, over slots that others read
+    // [run-queue] acquire: steal_half may refill an empty ring from slot 0, over slots that thieves
+    // read
     std::uint64_t head = head_.load(base::acquire);
     for (;;) {
       std::uint64_t waiting = tail_.load(base::relaxed) - head;
@@ -203,9 +215,9 @@ class RunQueue {
       std::uint64_t count = waiting / kReserveShare;
       if (count > most_reserved_) count = most_reserved_;
       if (count == 0) count = 1;
-      // acquire for the sake of the failure, which needs it (GCC wants success to be no weaker). Nothing to
-      // release: only the owner reads and later reuses these slots; as a read-modify-write it does not
-      // break the release sequence of earlier thieves
+      // The failure needs acquire, and GCC wants success to be no weaker. Nothing to release: only
+      // the owner reads these slots and reuses them later. As a read-modify-write this does not
+      // break the release sequence of earlier thieves.
       if (head_.compare_exchange_weak(head, head + count, base::acquire, base::acquire)) {
         reserved_first_ = head;
         reserved_end_ = head + count;
@@ -218,13 +230,13 @@ class RunQueue {
 
   // owner only
   std::uint64_t known_free_ = 0;
-  std::uint64_t global_end_ = 0;  // what is below it came from the global queue
+  std::uint64_t global_end_ = 0;  // goroutines below it came from the global queue
 
-  // The owner writes; sysmon reads, for a hint.
+  // The owner writes. Sysmon reads, as a hint.
   base::Relaxed<std::uint64_t> reserved_first_ = 0;
   base::Relaxed<std::uint64_t> reserved_end_ = 0;
 
-  // atomic [run-queue]: the owner writes tail_, everybody moves head_
+  // atomic [run-queue]: the owner writes tail_, the owner and thieves move head_
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> tail_{0};
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> head_{0};
   alignas(base::kCacheLine) base::Atomic<G*> ring_[kSlots];

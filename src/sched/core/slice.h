@@ -1,10 +1,10 @@
-// slice.h: a goroutine that starts others without pause, or runs them in place by joining them, gives way when its
-// time slice is over.
+// slice.h: a goroutine gives way when its time slice is over, if it starts others without pause or
+// runs them in place by joining them.
 //
-// The clock is looked at once per spill, that is once per about 128 goroutines started, and once in a few
-// goroutines run in place. The slice begins at the first look of a turn. Without this a goroutine that
-// starts a million others would have a million records live at once, and those it started would wait for it
-// to end.
+// The clock is read once per spill, which is once per about 128 goroutines started, and once per
+// few goroutines run in place. The slice begins at the first reading of a turn. Without this, a
+// goroutine that starts a million others would keep a million records live at once, and the others
+// would wait for it to end.
 #pragma once
 
 #include "base/clock.h"

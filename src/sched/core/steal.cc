@@ -36,18 +36,21 @@ void be_patient() {
   while (base::now_ns() < until) base::cpu_relax();
 }
 
-// Goroutines that somebody wakes while it runs come one by one. Whoever took each at once would run it for a single step, say one
-// value into a channel that was full, before it waits again, with all its cache lines on their way between the cores.
+// Goroutines that a running goroutine wakes come one by one. A thief that took each at once would
+// run it for a single step, say one value into a full channel, before it waits again. All its cache
+// lines would move between the cores.
 bool has_few_woken(P* victim) {
-  // A record is always a G, if not always the same; a wrong guess costs one wait.
+  // A record is always a G, if not always the same. A wrong guess costs one wait.
   G* oldest = victim->queue.glance();
   return oldest != nullptr && oldest->state.load(base::relaxed) == GState::runnable &&
          victim->queue.size() < kFewWoken;
 }
 
-// What is in runnext was most likely just readied by the goroutine that runs there and is about to block: its P will
-// run it in a moment, with warm caches. Take it only if it is still there after a while, in which the P has taken nothing
-// from the slot and was not busy with waking us. A pair that wakes each other fills it all the time: not looking meanwhile leaves it its cache lines.
+// The goroutine that runs there most likely readied the one in runnext, and is about to block. Then
+// its P will run it in a moment, with warm caches. So a thief takes it only if it is still there
+// after a while, in which the P has taken nothing from the slot and was not busy with waking us. A
+// pair of goroutines that wake each other fills the slot all the time: the thief does not look
+// meanwhile, and so leaves the pair its cache lines.
 G* steal_runnext(P* victim) {
   G* g = victim->queue.next.peek();
   if (g == nullptr) return nullptr;

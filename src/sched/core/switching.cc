@@ -32,7 +32,7 @@ void put_away(M* m, stack::Stack* stack) {
   put_next(m, g);
 }
 
-// After a switch: what the side that left could not do itself.
+// After a switch: does what the side that left could not do itself.
 [[gnu::always_inline]] inline void settle(M* m) {
   if (G* yielded = m->left.yielded) {
     m->left.yielded = nullptr;
@@ -42,7 +42,7 @@ void put_away(M* m, stack::Stack* stack) {
     m->left.g = nullptr;
     if (!m->left.commit(m, g, m->left.argument)) [[unlikely]]
       ready_now(m, g);
-    if (m->current != nullptr) see_to_owed_timer(m);  // else the loop does, or goes to sleep
+    if (m->current != nullptr) see_to_owed_timer(m);  // else the loop does it, or rests
   } else {
     settle_stack(m);
   }
@@ -53,8 +53,8 @@ void put_away(M* m, stack::Stack* stack) {
   return stack == nullptr ? m->native_fiber : stack->fiber;
 }
 
-// Around each switch, for sanitizers: before and after m->current or m->loop_stack changes, and on arrival. Inlined as what
-// they call, see base/sanitizer.h.
+// Sanitizers need these three at each switch: before m->current or m->loop_stack changes, after it
+// has changed, and on arrival. They are inlined like the functions they call, see base/sanitizer.h.
 [[gnu::always_inline]] inline void note_departure(M* m) {
   if constexpr (base::kFibersAreTracked) m->left_fiber = &fiber_of(m);
 }
@@ -66,7 +66,7 @@ void put_away(M* m, stack::Stack* stack) {
   if constexpr (base::kFibersAreTracked) base::after_switch(fiber_of(m), *m->left_fiber);
 }
 
-// First thing on a stack that is entered from its top.
+// Runs first on a stack that is entered from its top.
 void enter_loop(void* value) {
   M* m = static_cast<M*>(value);
   note_arrival(m);
@@ -79,7 +79,8 @@ void* fresh_loop(stack::Stack* stack) {
   return context::prepare(stack->top(), enter_loop);
 }
 
-// Leaves a loop for good. The caller has chosen m->current or m->loop_stack to go to, after note_departure().
+// Leaves a loop for good. After note_departure(), the caller has set m->current or m->loop_stack to
+// the destination.
 [[noreturn, MAGPIE_SWITCHES]] void abandon_loop(M* m, stack::Stack* mine, void* resume) {
   m->left.stack = mine;
   note_destination(m, base::Departure::for_ever);
@@ -88,7 +89,8 @@ void* fresh_loop(stack::Stack* stack) {
   __builtin_unreachable();
 }
 
-// Where a goroutine that leaves goes: straight to `next`, or to a new loop that starts with it.
+// Where a goroutine that switches away goes: straight to `next`, or to a new loop that starts with
+// it.
 inline void* choose_destination(M* m, G* next) {
   if (next != nullptr && next->stack != nullptr && !next->bound) [[likely]] {
     start_running(m, next);
@@ -110,9 +112,10 @@ inline void* choose_destination(M* m, G* next) {
   return m;
 }
 
-// A thread's exception state is empty whenever it changes hands: a goroutine that blocks while it handles or
-// throws an exception takes its state along. Most have none.
-// One that blocks inside blocking() leaves its mark behind: it is the thread's.
+// A thread's exception state is empty whenever the thread changes from one goroutine to another. A
+// goroutine that blocks while it handles or throws an exception takes its state along. Most have
+// none. A goroutine that blocks inside blocking() leaves the mark of the call behind: the mark
+// belongs to the thread.
 [[gnu::noinline]] M* swap_with_baggage(M* m, G* g, G* next) {
   if (m->is_in_blocking_call()) m->begin_or_end_blocking_call();
   context::ExceptionState mine = std::exchange(*m->exceptions, {});
@@ -180,7 +183,8 @@ void switch_away_yielding(M* m, G* g, G* next) {
   m->loop_stack = nullptr;  // a goroutine that never parked runs on it
   *m->exceptions = {};
   note_destination(m, base::Departure::to_come_back);
-  // Not in the record: another M may have taken the goroutine from a queue, and look for its thread there.
+  // Not in the record: another M may have taken the goroutine from a queue, and may look for its
+  // thread in the record.
   void* never_resumed;
   context::swap(&never_resumed, m->native_sp, m);
   __builtin_unreachable();

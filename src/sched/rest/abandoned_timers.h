@@ -1,5 +1,7 @@
-// abandoned_timers.h: timers that fired after their last owner had gone. Whoever fires is inside the runtime and must not wait
-// for the allocator: so they are dropped by a goroutine, or as the runtime ends.
+// abandoned_timers.h: timers that fired after their last owner had gone.
+//
+// The M that fires them is inside the runtime and must not wait for the allocator. So a goroutine
+// drops them, or the end of the runtime does.
 #pragma once
 
 #include <mutex>

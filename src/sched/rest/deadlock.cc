@@ -15,11 +15,11 @@ namespace {
 
 constexpr int kMostPrinted = 100;
 
-// atomic, published: by who makes the thread; null: there is none
+// atomic, published: by the code that makes the library's thread; null: there is no such thread
 std::atomic<bool (*)()> library_thread_is_awaited{nullptr};
 
-// Threads of this process; 0 when /proc does not tell. Not by listing /proc/self/task: a thread that ends during the
-// listing cuts it short.
+// Threads of this process; 0 when /proc does not tell. It does not list /proc/self/task: a thread
+// that ends during the listing cuts it short.
 int count_process_threads() {
   std::FILE* status = std::fopen("/proc/self/status", "re");
   if (status == nullptr) return 0;

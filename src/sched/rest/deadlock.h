@@ -1,18 +1,19 @@
-// deadlock.h: nobody can ever run again. Says so instead of hanging in silence.
+// deadlock.h: no goroutine can ever run again. The runtime says so instead of hanging in silence.
 //
-// Seen by the last thread that goes to sleep: all Ps are idle, all queues empty, and a goroutine that waits
-// can only be woken by another goroutine or by a thread that is not ours. So it is a deadlock if no plain
-// thread has ever used this runtime and the process has no threads but ours. Threads that exist and never
-// call us hide a deadlock; nothing makes one up.
+// The last thread that goes to sleep finds this out: all Ps are idle and all queues are empty. Then
+// only another goroutine, or a thread that is not ours, could wake a goroutine that waits. So it is
+// a deadlock if no plain thread has ever used this runtime and the process has no threads but ours.
+// A foreign thread that never calls us hides a deadlock. A reported deadlock is always real.
 #pragma once
 
 namespace magpie::sched {
 
-// With the lists' lock held: as far as the scheduler can tell, can nobody run?
+// Call this with Idle's lock held. As far as the scheduler can tell: can no goroutine run?
 [[nodiscard]] bool may_be_deadlock();
 
-// Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again after: a thread
-// that woke somebody and ended in between is no longer there, but has been seen to come.
+// Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again
+// after. A thread may wake a goroutine and end in between: it is no longer there, but its visit was
+// noted.
 [[nodiscard]] bool has_other_threads();
 
 // Acts on Options::on_deadlock.

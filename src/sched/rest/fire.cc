@@ -17,15 +17,15 @@ using timer::TimerSet;
 constexpr std::size_t kTimersAtOnce = 64;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
-// The frames that a parked goroutine returns through first.
+// Fetches the frames through which a parked goroutine returns first.
 void prefetch_stack(const G* g) {
   constexpr std::size_t kLines = 8;
   auto* top = static_cast<const std::byte*>(g->saved_sp);
   for (std::size_t i = 0; i < kLines; ++i) base::prefetch_to_write(top + i * base::kCacheLine);
 }
 
-// They overtake goroutines that have not begun, each of which may run for long. Behind others that were woken they keep their
-// place, and the order of their times.
+// Woken goroutines overtake goroutines that have not begun, because each of those may run for long.
+// Behind other woken goroutines they keep their place, and the order of their times.
 void put_woken(M* m, std::span<G* const> woken) {
   P* p = m->p;
   G* oldest = p->queue.oldest();
@@ -35,8 +35,9 @@ void put_woken(M* m, std::span<G* const> woken) {
   wake_searcher(m);
 }
 
-// More are due than fit a batch. Those that were woken run first: else they would pile up, spill over to the global queue, and
-// run when what was fetched for them has gone from the caches again. Searchers fire what is due meanwhile.
+// More timers are due than fit a batch. The goroutines that were woken run first. Otherwise they
+// would pile up, spill to the global queue, and run after their fetched lines have left the caches.
+// Searchers fire further timers meanwhile.
 bool has_enough_woken(const P* p) {
   return p->counters.ticks.read() < p->fire_again_at_tick && !p->queue.looks_empty();
 }
@@ -48,7 +49,8 @@ G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
   std::size_t count = timers.take_due(now_ns, due);
   if (count == 0) return nullptr;
   runtime->chaos.disturb();
-  // Each goroutine's record and stack is memory that nobody touched since it fell asleep: fetch all of it at once.
+  // Each goroutine's record and stack is memory that nobody touched since it fell asleep. Fetch all
+  // of it at once.
   G* woken[kTimersAtOnce];
   std::size_t woken_count = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -63,7 +65,8 @@ G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
   }
   m->p->counters.timers_fired.add(count);
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
-  // If there is nothing else the first is run at once by the caller; nobody has to be woken for it.
+  // If the P has nothing else, the caller runs the first one at once: nobody has to be woken for
+  // it.
   std::size_t first = woken_count != 0 && m->p->is_empty() ? 1 : 0;
   std::span<G* const> others(woken + first, woken_count - first);
   if (!others.empty()) put_woken(m, others);

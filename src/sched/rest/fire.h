@@ -1,8 +1,9 @@
 // fire.h: how Ms fire timers that are due.
 //
-// Each P has a set of timers. Its holder looks at them first whenever it looks for work, and now and then
-// between goroutines that come and go quickly. An M that has nothing else to do fires those of others. When all
-// sleep, one of them sleeps until the earliest, see timer_duty.h.
+// Each P has a set of timers. Its holder looks at them first whenever it looks for work, and now
+// and then between goroutines that come and go quickly. An M that has nothing else to do fires the
+// timers of other Ps. When all Ms sleep, one of them sleeps until the earliest timer, see
+// timer_duty.h.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,17 @@ namespace magpie::sched {
 
 using timer::kNever;
 
-// Fires what is due in the set; returns one goroutine that became ready, or null. More of them are in m's queue.
+// Fires the timers of the set that are due. Returns one goroutine that became ready, or null. The
+// others are in the queues of m's P.
 G* fire_due(M* m, timer::TimerSet& timers, std::int64_t now_ns);
 
-// The holder's own.
+// The timers of the holder's own P.
 inline bool has_timers(const P* p) { return p->timers.earliest_ns() != kNever; }
 G* fire_own(M* m);
 G* fire_others(M* m);
 
-// Between goroutines, only if has_timers(): reads the exact clock every few times, else a cheap one.
+// Call this between goroutines, only if has_timers(). It reads the exact clock every few times,
+// else a cheap one.
 bool own_timers_are_due(P* p);
 
 std::int64_t earliest_timer_ns();

@@ -30,7 +30,7 @@ bool lie_down(M* m) {
   return true;
 }
 
-// Takes a P back to search with. False: m was handed one meanwhile, or none is idle.
+// Takes a P back to search with. False: m was handed a P meanwhile, or none is idle.
 bool get_up(M* m) {
   std::lock_guard hold(runtime->idle.lock());
   if (!m->rest.listed || runtime->world.stopping()) return false;
@@ -45,9 +45,9 @@ bool nobody_can_run() {
   return may_be_deadlock();
 }
 
-// If nothing ran between the two looks, all that is seen between them holds at one instant. Otherwise a
-// goroutine that ran when the network was asked may wait for it since. A goroutine that runs counts a turn
-// first, and its P is seen under Idle's lock.
+// If nothing ran between the two looks, everything seen between them holds at one instant.
+// Otherwise a goroutine may have run while the network was asked, and may now wait for the network.
+// A goroutine that runs counts a turn first, and its P is seen under Idle's lock.
 bool is_deadlock() {
   std::uint64_t turns = all_turns();
   if (!nobody_can_run()) return false;
@@ -55,7 +55,8 @@ bool is_deadlock() {
          all_turns() == turns;
 }
 
-// The M that had the timer duty goes to work. If the timer is far away, sysmon finds another M in time.
+// The M that had the timer duty goes to work. If the timer is far away, sysmon finds another M in
+// time.
 void hand_on_duty(M* m, std::int64_t next_ns) {
   constexpr std::int64_t kSoonNs = 20'000'000;
   if (next_ns - base::now_ns() <= kSoonNs || runtime->sysmon.helpers() == 0) wake_searcher(m);
@@ -95,7 +96,7 @@ bool rest(M* m) {
   runtime->chaos.disturb();
   if (!lie_down(m)) return true;
   runtime->chaos.disturb();
-  m->timer_owed_ns = kNever;  // [timer-duty] it looks at all timers now
+  m->timer_owed_ns = kNever;  // [timer-duty] m looks at all timers now
   for (;;) {
     runtime->search.before_second_look();
     if (work_is_visible() || timer_is_due()) {

@@ -1,12 +1,13 @@
 // rest.h: an M that found no work gives its P up and sleeps. Nobody sleeps while there is work.
 //
 //   lie down            P and M go on the lists of Idle, under its lock
-//   look once more      at every queue, every timer: work was published meanwhile? -> get up and search
-//   sleep               one M sleeps in the poller until there are events; one M has the timer duty and
-//                       sleeps until the earliest timer, the same one or another; all others sleep until
-//                       they are handed a P
+//   look once more      at every queue and every timer: was work published? -> get up and search
+//   sleep               one M sleeps in the poller until there are events; one M, the same or
+//                       another, has the timer duty and sleeps until the earliest timer; all others
+//                       sleep until another thread hands them a P
 //
-// Why no wake-up is lost: [search-or-sleep] (search.h), [timer-duty] (timer_duty.h), [poll-role] (poll_role.h).
+// Why no wake-up is lost: [search-or-sleep] (search.h), [timer-duty] (timer_duty.h), [poll-role]
+// (poll_role.h).
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,19 @@
 
 namespace magpie::sched {
 
-// Gives m's P up and sleeps until there is work. True: m has a P again, not necessarily after sleeping.
+// Gives m's P up and sleeps until there is work. True: m has a P again; it may not have slept.
 // False: the runtime ends, or m's thread does.
 [[nodiscard]] bool rest(M* m);
 
-// [search-or-sleep] [timer-duty] Call this after giving up a P or a thread without resting. It looks at all
-// queues, timers and the network again, and wakes a searcher for what was published meanwhile.
+// [search-or-sleep] [timer-duty] Call this after giving up a P or a thread without resting. It
+// looks at all queues, timers and the network again, and wakes a searcher for work that was
+// published meanwhile.
 void look_again_for_others();
 
-// Something can be taken from a queue, as far as can be seen without locks.
+// A queue holds a goroutine that can be taken, as far as can be seen without locks.
 bool work_is_visible();
 
-// Turns of all Ps so far: while this stands still, nothing new has run.
+// The turns of all Ps so far. While this stands still, nothing new has run.
 std::uint64_t all_turns();
 
 }  // namespace magpie::sched

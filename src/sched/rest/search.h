@@ -1,27 +1,34 @@
-// search.h: no goroutine waits while a P sleeps. Who publishes work and who goes to sleep agree in one word.
+// search.h: no goroutine waits while a P sleeps. The M that publishes work and the M that goes to
+// sleep agree in one word.
 //
 // Protocol  [search-or-sleep]
 //
-//   The word counts the Ps that are idle and the Ms that search ("spin": hold a P, have nothing, look at all
-//   the queues).
+//   The word counts the idle Ps and the Ms that search. A searcher holds a P, has no goroutine, and
+//   looks at all queues ("spins").
 //
-//   publisher:  put the goroutine in a queue;  light_fence();      read the word
-//               nobody searches and a P is idle?  -> count one searcher and start it       (try_book_searcher)
-//   sleeper:    idle + 1, and searching - 1 if it searched;  heavy_fence();  look at every queue once more
-//               something there?  -> take an idle P back and search                        (rest)
-//   finder:     a searcher that found work is one less; it then acts as a publisher        (stop)
+//   publisher:  puts the goroutine in a queue;  light_fence();  reads the word
+//               no M searches and a P is idle?
+//               -> counts one searcher and starts it                           (try_book_searcher)
+//   sleeper:    idle + 1, and searching - 1 if it searched;  heavy_fence();
+//               looks at every queue once more
+//               something there?  -> takes an idle P back and searches                      (rest)
+//   finder:     a searcher that found work: searching - 1;
+//               then it acts as a publisher                                                 (stop)
 //
-// No loss   Publisher and sleeper each write, then read what the other wrote, with a full fence between. So
-//           either the publisher sees the idle P or the searcher, or the sleeper sees the goroutine. If the
-//           publisher left it to a searcher, that one will rest (and look again) or find (and pass it on).
-//           Every sleeper looks again, not only the last searcher: a publisher may count one transiently,
-//           find no idle P after all, and take it back. It is on the list of sleeping threads before it looks,
-//           so that a P which finds no thread awake finds this one.
-// Cheap     The publisher is the hot side: with membarrier its fence is free (base/fence.h). It reads one
-//           word that changes only when Ps go idle or wake.
-// Chain     A wake-up starts one searcher; when that finds work it starts the next. No herd.
+// No loss   Publisher and sleeper each write, then read what the other wrote, with a full fence
+//           between. So either the publisher sees the idle P or the searcher, or the sleeper sees
+//           the goroutine. If the publisher left the goroutine to a searcher, the searcher will
+//           rest (and look again) or find work (and pass it on). Every sleeper looks again, not
+//           only the last searcher: a publisher may count a searcher, find no idle P after all, and
+//           take the count back. The sleeper is on the list of sleeping threads before it looks. So
+//           a P that finds no thread awake finds this one.
+// Cheap     The publisher is the hot side. With membarrier its fence is free (base/fence.h). It
+//           reads one word that changes only when Ps go idle or wake.
+// Chain     A wake-up starts one searcher. When it finds work it starts the next. So there is no
+//           herd.
 // Bound     At most half as many searchers as busy Ps.
-// Orders    [search-or-sleep] all changes are seq_cst read-modify-writes; reads after light_fence() relaxed.
+// Orders    [search-or-sleep] all changes are seq_cst read-modify-writes; reads after light_fence()
+//           are relaxed.
 // Proof     tests/model/search_model.cc
 #pragma once
 
@@ -44,8 +51,9 @@ class Search {
     return View{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
 
-  // After publishing work. True: one searcher was counted; the caller must start it, or call stop().
-  // Again if the word has changed meanwhile: perhaps an M has just taken one of several idle Ps to go on, not to search.
+  // Call this after publishing work. True: one searcher was counted; the caller must start it, or
+  // call stop(). Tries again if the word has changed meanwhile: perhaps an M has just taken one of
+  // several idle Ps, but not to search.
   [[nodiscard]] bool try_book_searcher() {
     View now;
     do {
@@ -54,14 +62,14 @@ class Search {
     return true;
   }
 
-  // The second half. False: the word is not what it was.
+  // The second half of try_book_searcher(). False: the word has changed.
   [[nodiscard]] bool try_count_searcher(View seen) {
     std::uint64_t expected = pack(seen);
     return word_.compare_exchange_strong(expected, expected + kSearcher, base::seq_cst,
                                          base::relaxed);
   }
 
-  // The first half of it. False: nothing is owed. True: find out by try_book_searcher().
+  // The first half of try_book_searcher(). False: nothing is owed. True: call try_book_searcher().
   [[nodiscard]] bool seems_to_need_searcher(View& now) const {
     // [search-or-sleep] between the publication and this read; other side: before_second_look()
     base::light_fence();
@@ -69,7 +77,7 @@ class Search {
     return now.searching == 0 && now.idle != 0;
   }
 
-  // A thread with a P and no work wants to search. False: enough others do.
+  // An M with a P and no work wants to search. False: enough other Ms search.
   [[nodiscard]] bool try_start(std::uint32_t procs) {
     View now = view();
     if (2 * now.searching >= procs - now.idle) return false;
@@ -77,22 +85,22 @@ class Search {
     return true;
   }
 
-  // A searcher found work: call try_book_searcher() then. Or it never came to be, as no P was idle: call this
-  // under the lock that showed it. Who gives a P up after that looks again after that too, and so finds what
-  // a publisher left to this searcher; after the unlock it could have looked already.
+  // Call this when a searcher found work, and then try_book_searcher(). Also call it when a booked
+  // searcher never started because no P was idle: under the lock that showed that. An M that gives
+  // a P up later also looks again later, and so finds the work that a publisher left to this
+  // searcher. After the unlock that M could already have looked.
   void stop() { word_.fetch_sub(kSearcher, base::seq_cst); }
 
-  // A P goes to the idle list; its holder was, or was not, searching. Then, without the list's lock,
-  // before_second_look() and a look at every queue.
+  // A P goes to the idle list; its holder was, or was not, searching. Next, without the list's
+  // lock, the holder calls before_second_look() and looks at every queue.
   enum class Was { searching, not_searching };
   void rest(Was was) {
     word_.fetch_add(was == Was::searching ? kIdle - kSearcher : kIdle, base::seq_cst);
   }
-  void before_second_look() {
-    base::heavy_fence();
-  }  // [search-or-sleep] other side: try_book_searcher()
+  // [search-or-sleep] other side: try_book_searcher()
+  void before_second_look() { base::heavy_fence(); }
 
-  // A P that nobody held goes there.
+  // A P that no M held goes to the idle list.
   void add_idle() { word_.fetch_add(kIdle, base::seq_cst); }
 
   // A P leaves the idle list, for a thread that is, or is not, already counted as a searcher.
@@ -105,7 +113,7 @@ class Search {
 
   static std::uint64_t pack(View view) { return view.searching + (std::uint64_t{view.idle} << 32); }
 
-  // atomic [search-or-sleep]: written by whoever changes its own state, read by publishers
+  // atomic [search-or-sleep]: publishers, searchers and sleepers write, publishers read
   base::Atomic<std::uint64_t> word_{0};
 };
 

@@ -1,11 +1,13 @@
-// thread_sleep.h: a plain thread sleeps until it is woken, or told that a run() has ended.
+// thread_sleep.h: a plain thread sleeps until a waker wakes it, or until it is told that a run()
+// has ended.
 //
 //   The word has a bit for each of the two, and one that says that the thread sleeps in the kernel.
 //
-// Sides   sleep: one thread, the owner.  wake: whoever was told of it, once for each sleep.  tell: see run_end.h.
-// Orders  wake and tell release, sleep acquires: what was written before is seen after.
-// Use     After sleep() returned `woken` the owner may destroy it: wake() does not touch it after its exchange, but for a
-//         futex wake on the bare address.
+// Sides   sleep: one thread, the owner. wake: the waker that was told of it, once for each sleep.
+//         tell: see run_end.h.
+// Orders  wake and tell release, sleep acquires: the sleeper sees what was written before.
+// Use     After sleep() returned `woken` the owner may destroy it. wake() does not touch it after
+//         its exchange, but for a futex wake on the bare address.
 #pragma once
 
 #include <atomic>
@@ -24,12 +26,13 @@ class ThreadSleep {
   void wake() { post(kWoken); }
   void tell() { post(kTold); }
 
-  // Until base::now_ns() is `deadline_ns`; kNever: without end. If time is up the thread may be woken yet.
+  // Sleeps until base::now_ns() is `deadline_ns`; kNever: without end. After time_is_up a waker may
+  // still wake the thread.
   [[nodiscard]] End sleep(std::int64_t deadline_ns) {
     for (;;) {
       std::uint32_t now = word_.load(std::memory_order_acquire);
       if ((now & kWoken) != 0) {
-        // Not a store: a tell() that comes at this moment is for the next sleep, if the thread waits again.
+        // Not a store: a tell() at this moment is for the next sleep, if the thread waits again.
         word_.fetch_and(kTold, std::memory_order_relaxed);
         return End::woken;
       }

@@ -23,7 +23,8 @@ void start_searcher(M* m) {
   P* p = take_p_for_booked();
   if (p == nullptr) return;
   if (m == nullptr || m->p == nullptr) return start_thread_for(p, Searching::yes);
-  // That takes microseconds. The new searcher must not take them for a sign that what is in our next slot is stuck.
+  // Starting a thread takes microseconds. The new searcher must not take the delay for a sign that
+  // the goroutine in our next slot is stuck.
   m->p->counters.wakes.increment();
   m->p->waking.store(true, base::relaxed);
   start_thread_for(p, Searching::yes);

@@ -7,11 +7,11 @@ struct M;
 
 enum class Searching { no, yes };  // yes: counted in Search already
 
-// Runs one more searcher, already booked, if a P is idle. `m` is the caller's M; null: a plain thread.
-// Call it through wake_searcher (queues.h).
+// Runs one more searcher, already booked, if a P is idle. `m` is the caller's M; null: a plain
+// thread. Call this through wake_searcher (queues.h).
 void start_searcher(M* m);
 
-// Wakes a sleeping M that was taken off the list and knows what it was handed.
+// Wakes a sleeping M. The caller took it off the list and has stored what it is handed.
 void wake(M* m);
 
 }  // namespace magpie::sched

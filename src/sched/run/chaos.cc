@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kLatestNs = 100'000;
 constexpr std::uint32_t kMostPauses = 200;
 
-// Of sysmon.
+// For sysmon.
 constexpr std::int64_t kLongestMoodNs = 20'000'000;
 constexpr std::int64_t kSlowSleepNs = 10'000'000;
 constexpr std::int64_t kHastyGapNs = 40'000;
@@ -37,7 +37,8 @@ std::uint32_t Chaos::below(std::uint32_t n) {
 void Chaos::sleep_up_to(std::int64_t ns) {
   timespec time{.tv_sec = 0, .tv_nsec = below(static_cast<std::uint32_t>(ns))};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time,
-                  nullptr);  // leaves errno alone; a signal ends it: as well
+                  // leaves errno alone; a signal may end it early
+                  nullptr);
 }
 
 void Chaos::disturb_now() {
@@ -61,7 +62,7 @@ void Chaos::muddle_now(P* p) {
 }
 
 void Chaos::scatter_now(M* m) {
-  // At the end, as what spills: at the front they would overtake the others again and again.
+  // At the end, as a spill does. At the front they would overtake the others again and again.
   while (G* g = m->p->queue.pop()) runtime->global.push({&g, 1});
   wake_searcher(m);
 }
@@ -76,7 +77,7 @@ Chaos::Mood Chaos::mood(std::int64_t now_ns) {
   return mood_;
 }
 
-// Here, and not with the rest of sysmon, as it is no part of what sysmon is for.
+// Here, and not with the rest of sysmon: it is no part of sysmon's task.
 void Sysmon::be_chaotic() {
   Chaos& chaos = runtime->chaos;
   switch (chaos.mood(now_ns_)) {
@@ -91,7 +92,7 @@ void Sysmon::be_chaotic() {
   if (chaos.one_in(4)) wake_searcher(nullptr);
   if (chaos.one_in(8) && runtime->network.in_use()) runtime->network.interrupt();
   if (chaos.one_in(16)) runtime->long_calls.note_taken();
-  if (runtime->world.stopping()) return;  // Ps are taken from everybody as it is
+  if (runtime->world.stopping()) return;  // sysmon takes all Ps anyway
   for (std::uint32_t rounds = 1 + chaos.below(kMostRounds); rounds != 0; --rounds) {
     std::span<P* const> ps = runtime->ps.in_use();
     P* p = ps[chaos.below(static_cast<std::uint32_t>(ps.size()))];
@@ -103,7 +104,7 @@ void Sysmon::be_chaotic() {
 void Sysmon::bother(P* p, M* m) {
   Chaos& chaos = runtime->chaos;
   bool can_be_stopped = runtime->options.preempt && runtime->preemption.works();
-  // Most are inside whenever one looks, and nothing can be taken from them.
+  // Most Ms are inside whenever sysmon looks, and nothing can be taken from them.
   for (int pauses = 0; m->grip.is_inside() && pauses < kMostPausesInside; ++pauses)
     base::cpu_relax();
   switch (chaos.below(8)) {
@@ -113,11 +114,11 @@ void Sysmon::bother(P* p, M* m) {
     case 1:
       if (can_be_stopped) take(p, m, Because::ran_long, Need::others);
       return;
-    case 2:  // not one that sleeps: it may be in a system call that a signal ends
+    case 2:  // not a thread that sleeps: a signal may end its system call
       if (can_be_stopped && !base::is_asleep_in_kernel(m->os.tid.load(base::relaxed)))
         runtime->preemption.stop(m);
       return;
-    default:  // [grip] asks, and thinks better of it: its next entry is a slow one
+    default:  // [grip] asks and withdraws: the M's next entry is a slow one
       if (!m->grip.ask()) return;
       chaos.disturb();
       return m->grip.withdraw();

@@ -1,4 +1,5 @@
-// debug_options.h: what the environment asks of the runtime: MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off,chaos=1
+// debug_options.h: what the environment asks of the runtime:
+// MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off,chaos=1
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ struct DebugOptions {
   bool preempt = true;
   std::uint64_t chaos_seed = 0;  // see chaos.h; 0: none
 
-  // Throws std::invalid_argument for what it does not understand.
+  // Throws std::invalid_argument for an item that it does not understand.
   static DebugOptions from_environment();
 };
 

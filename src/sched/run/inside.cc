@@ -6,7 +6,8 @@
 namespace magpie::sched {
 namespace {
 
-// Used only inside functions that are not inlined and do not switch, so its address is that of the right thread.
+// Used only in functions that are not inlined and do not switch. So its address is that of the
+// right thread.
 thread_local constinit const char* allowed_because = nullptr;
 
 }  // namespace
@@ -16,7 +17,8 @@ thread_local constinit const char* allowed_because = nullptr;
 }
 [[gnu::noinline]] AllowedInside::~AllowedInside() { allowed_because = before_; }
 
-// The thread that called run() keeps its last P after its loop, on its own stack, when all others have been let go.
+// The thread that called run() keeps its last P after its loop, on its own stack, when all other Ms
+// have left.
 [[gnu::noinline]] bool is_inside_with_p() {
   M* m = current_m();
   if (m == nullptr || !m->grip.is_inside() || m->p == nullptr) return false;

@@ -1,11 +1,11 @@
 // life_cycle.cc: run() begins and ends.
 //
-// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world when it
-// returns: every M then leaves its loop at its next look, and its thread ends; the first M's thread returns
-// from here. What is left are goroutines that never ran, whose closures are destroyed, and goroutines that
-// are parked, whose stacks are unmapped as they are. exit() in a goroutine is an ordinary call: handlers
-// run on the goroutine's stack while the other threads go on until the process ends; the runtime has no
-// static destructors.
+// The calling thread becomes the first M. Main is an ordinary goroutine whose body ends the world
+// when it returns. Then every M leaves its loop at its next look, and its thread ends. The first
+// M's thread returns from here. Two kinds of goroutines are left. Goroutines that never ran: their
+// closures are destroyed. Goroutines that are parked: their stacks are unmapped as they are. exit()
+// in a goroutine is an ordinary call. Its handlers run on the goroutine's stack while the other
+// threads run on until the process ends. The runtime has no static destructors.
 #include <csignal>
 
 #include <algorithm>
@@ -44,7 +44,7 @@
 namespace magpie::sched {
 
 namespace {
-std::uint64_t generations = 0;  // whoever is in run()
+std::uint64_t generations = 0;  // only the thread that is in run()
 }
 
 Runtime::Runtime(const Options& wanted)
@@ -79,7 +79,7 @@ Options checked(Options options) {
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
   }
-  constexpr std::chrono::hours kForEver{24 * 365};  // some of them fit in 64 bits of nanoseconds
+  constexpr std::chrono::hours kForEver{24 * 365};  // a few of these fit in 64 bits of nanoseconds
   options.time_slice = std::min<std::chrono::microseconds>(options.time_slice, kForEver);
   return options;
 }
@@ -96,24 +96,24 @@ void main_body(void* room, detail::TaskOrder order) {
   M* m = current_m();
   if (m == nullptr) [[unlikely]]
     returned_in_forked_child();
-  // They may wait, and the runtime still runs.
+  // The destructors of locals may wait, and the runtime still runs.
   if (GExtra* extra = m->current->extra) destroy_locals(*extra);
   if (current_m() == nullptr) [[unlikely]]
     returned_in_forked_child();
-  // Kept for ever: nobody stops the world any more.
+  // Main keeps the right for ever: no thread stops the world any more.
   while (!runtime->world.try_lock_for_end()) yield();
-  Entry entry;  // it must not be stopped with the lock of all who rest
+  Entry entry;  // main must not be stopped while it holds Idle's lock
   runtime->world.shut_down();
 }
 
-// A plain thread that waits for a goroutine which will never end must not wait for ever.
+// A plain thread that joins a goroutine which will never end must not wait for ever.
 void release_thread_that_joins(G* g) {
   void* waiter = nullptr;
   if (g->join.finish(waiter) != JoinWord::Owes::wake_waiter) return;
   if (auto* joiner = static_cast<Waiter*>(waiter); joiner->is_thread()) joiner->wake();
 }
 
-// Every M has left. Closures that never ran are destroyed, as their memory may be on the heap.
+// Every M has left. Closures that never ran are destroyed, as they may own memory on the heap.
 void drop_goroutines() {
   std::vector<stack::Stack*> own_stacks;
   runtime->records.for_each([&](G* g) {
@@ -141,7 +141,7 @@ int signal_of(const Options& options) {
   return options.preempt_signal != 0 ? options.preempt_signal : SIGURG;
 }
 
-// Between its construction and destruction the runtime can be found, and stack overflows are reported.
+// While this lives the runtime can be found, and stack overflows are reported.
 struct Installed {
   explicit Installed(Runtime& rt) {
     runtime = &rt;
@@ -157,7 +157,7 @@ struct Installed {
 
 void run_with(Main main) {
   G* main_goroutine = make_main(main);
-  M* m = runtime->threads.adopt_caller();  // the last that may throw
+  M* m = runtime->threads.adopt_caller();  // the last step that may throw
   runtime->threads.maker.start();
   runtime->sysmon.start();
   P* first = runtime->ps.in_use()[0];
@@ -169,15 +169,15 @@ void run_with(Main main) {
     for (auto p = others.rbegin(); p != others.rend(); ++p) runtime->idle.give_p_locked(*p);
   }
   open_timers();
-  open_to_outsiders();  // before main runs, and it may run elsewhere
+  open_to_outsiders();  // before main runs, and main may run on another thread
   start(m, main_goroutine, main_body);
   run_loop(m);
   close_to_outsiders();
   runtime->threads.maker.stop();
   runtime->threads.join_all();
   runtime->sysmon.stop();
-  // What timers and goroutines leave behind is destroyed by user code, on a thread like any other, whose waits must not be for
-  // goroutines that will never go on.
+  // User code destroys what timers and goroutines leave behind. So this thread is a plain thread by
+  // then: its waits must not be for goroutines that will never continue.
   end_m(m);
   note_run_end(runtime->generation);
   drop_timers();
@@ -211,7 +211,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   if (options.pin) rt.pins.prepare();
   run_with(Main{body, argument});
   drop_goroutines();
-  note_run_end(runtime->generation);  // again: for threads that have come to wait meanwhile
+  note_run_end(runtime->generation);  // again, for threads that began to wait meanwhile
   for (P* p : runtime->ps.all()) p->stacks.give_all(runtime->stacks);
 }
 
@@ -223,7 +223,7 @@ using namespace sched;
 
 namespace {
 
-// What f() says, from a goroutine or a plain thread; `otherwise` when no runtime runs.
+// The result of f(), called by a goroutine or a plain thread; `otherwise` when no runtime runs.
 template <class F, class R>
 R with_runtime(F f, R otherwise) {
   if (current_m() != nullptr) return f();
@@ -259,7 +259,8 @@ std::size_t num_goroutines() {
       []() {
         std::uint64_t ended = 0;
         std::uint64_t started = 0;
-        // Ended first: a goroutine that ends while we count must have been started before.
+        // Count ended ones first: a goroutine that ends while we count must have been started
+        // before.
         for (P* p : runtime->ps.all()) ended += p->counters.goroutines_ended.read();
         for (P* p : runtime->ps.all()) started += p->counters.goroutines_started.read();
         started += runtime->started_outside.load(base::relaxed);

@@ -13,7 +13,7 @@ Runtime* runtime = nullptr;
 
 namespace {
 OutsiderGate gate;
-thread_local bool is_unnoted = false;  // of plain threads only, which stay what they are
+thread_local bool is_unnoted = false;  // of plain threads only, which never become Ms
 }  // namespace
 
 void visit_unnoted() { is_unnoted = true; }
@@ -32,7 +32,7 @@ void open_to_outsiders() { gate.open(); }
 
 void close_to_outsiders() {
   gate.close();
-  while (!gate.is_empty()) sched_yield();  // they hold it for microseconds
+  while (!gate.is_empty()) sched_yield();  // visits last microseconds
 }
 
 void forget_outsiders() { new (&gate) OutsiderGate; }

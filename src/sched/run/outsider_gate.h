@@ -4,10 +4,11 @@
 //   outsider:  count + 1;  open?  -> use the runtime;  count - 1
 //   run():     open = false;  wait until count is 0;  tear down
 //
-// No loss   Each side writes, then reads what the other wrote, so either the outsider finds it closed or run()
-//           finds the outsider.
-// Orders    [outsider] seq_cst on those four: with less both could read old values and the outsider would use
-//           what is being torn down. exit releases, is_empty acquires: what it did is over before.
+// No loss   Each side writes, then reads what the other wrote. So either the outsider finds the
+//           gate closed, or run() finds the outsider.
+// Orders    [outsider] these four are seq_cst. With less, both could read old values, and the
+//           outsider would use what is being torn down. exit releases, is_empty acquires: the visit
+//           is over before.
 // Proof     tests/model/outsider_model.cc
 #pragma once
 
@@ -19,13 +20,13 @@ namespace magpie::sched {
 
 class OutsiderGate {
  public:
-  // False: closed; nothing to exit.
+  // False: the gate is closed, and nothing is to exit.
   [[nodiscard]] bool enter() {
     if (!enter_unnoted()) return false;
     came_.store(true, base::relaxed);  // not before the look: open() would forget us
     return true;
   }
-  // The same by a thread that anybody_came() does not tell of.
+  // The same for a thread that anybody_came() does not count.
   [[nodiscard]] bool enter_unnoted() {
     inside_.fetch_add(1, base::seq_cst);
     if (!open_.load(base::seq_cst)) {
@@ -36,7 +37,7 @@ class OutsiderGate {
   }
   void exit() { inside_.fetch_sub(1, base::release); }
 
-  // Since it was opened. Relaxed: whoever asks has no way to tell before from after.
+  // Since the gate was opened. Relaxed: the caller has no way to tell before from after.
   bool anybody_came() const { return came_.load(base::relaxed); }
 
   void open() {

@@ -114,7 +114,7 @@ void refresh_procs() {
       change_procs(nullptr, n);
       runtime->world.start(nullptr);
     } catch (const std::bad_alloc&) {
-      // As many as before, then; the next look tries again.
+      // The number stays as it was. The next look tries again.
     }
   }
   runtime->world.unlock();
@@ -144,7 +144,7 @@ int set_procs(int n) {
   while (!runtime->world.try_lock()) {
     if (runtime->world.ending() && visit)
       throw std::logic_error("magpie: set_procs(): the runtime ends");
-    yield();  // so that whoever has the right can stop us
+    yield();  // so that the thread that has the right can stop us
   }
   runtime->procs_source.fix();
   try {

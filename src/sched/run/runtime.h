@@ -34,12 +34,12 @@ struct Runtime {
   // Throws std::invalid_argument for options that make no sense, std::bad_alloc.
   explicit Runtime(const Options& wanted);
 
-  // Tells this run() from earlier ones, for handles that outlive theirs.
+  // Tells this run() from earlier ones, for handles that outlive their run().
   const std::uint64_t generation;
 
   const Options options;
-  // atomic, a hint: threads that wait in the handler, against a limit. Beside what is hardly ever written: whoever starts a
-  // goroutine looks at it.
+  // atomic, a hint: the number of threads that wait in the handler, against a limit. It is beside
+  // fields that are hardly ever written, because every M that starts a goroutine reads it.
   base::Atomic<int> preempted{0};
   bool has_enough_preempted() const {
     return preempted.load(base::relaxed) >= options.max_preempted;
@@ -74,23 +74,24 @@ struct Runtime {
 
   LongCalls long_calls;
 
-  // atomic, a count: next block of goroutine ids; only uniqueness counts
+  // atomic, a count: the next block of goroutine ids; they only have to be unique
   base::Atomic<std::uint64_t> next_ids{1};
-  // atomic, a count: goroutines started, or readied, by plain threads; for people
+  // atomic, a count: goroutines that plain threads started; for people
   base::Atomic<std::uint64_t> started_outside{0};
   base::Atomic<bool> deadlock_reported{false};  // atomic, a hint: once is enough
 };
 
-// The runtime that runs. Set before its first M starts and cleared after its last ended.
-// Goroutines may use it freely; other threads only through a Visit.
-// Hidden, as it is read at every turn: position-independent code then needs no table look-up.
+// The runtime that runs. Set before its first M starts and cleared after its last has ended.
+// Goroutines may use it freely, other threads only through a Visit. Hidden, as it is read at every
+// turn: position-independent code then needs no table look-up.
 extern Runtime* runtime __attribute__((visibility("hidden")));
 
-// Lets outsiders in; keeps them out and waits until those inside have left.
+// open_to_outsiders() lets plain threads in. close_to_outsiders() keeps them out, and waits until
+// all have left.
 void open_to_outsiders();
 void close_to_outsiders();
 
-// Whether any plain thread has used the runtime since it opened, but for those that said
+// Whether any plain thread has used the runtime since it opened, except threads that called
 // visit_unnoted().
 bool outsiders_came();
 

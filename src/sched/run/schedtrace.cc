@@ -13,7 +13,7 @@
 namespace magpie::sched {
 namespace {
 
-// Collects text and writes it when there is much of it. Lines of a short dump stay together.
+// Collects text and writes it when there is much of it. The lines of a short dump stay together.
 class Writer {
  public:
   ~Writer() { flush(); }
@@ -46,7 +46,7 @@ class Writer {
   std::size_t length_ = 0;
 };
 
-// A number, or nil as Go prints it. In a buffer of its own for each use.
+// A number, or nil as Go prints it. Each use has a buffer of its own.
 struct OrNil {
   char text[24];
   explicit OrNil(bool there, std::uint64_t number) {
@@ -192,7 +192,7 @@ void print_g(const G& g, Writer& out) {
           m.text, g.bound ? m.text : "nil");
 }
 
-// What only matters when something is stuck.
+// Facts that only matter when something is stuck.
 void print_where_m_waits(const M* m, Writer& out) {
   M* successor = m->successor.glance();
   out.add("      inside=%s asleep=%s in_poller=%s in_place=%s handed=%s successor=%s over=%s\n",
@@ -230,7 +230,7 @@ extern "C" void magpie_print_state() {
     print_m(m, out);
     print_where_m_waits(m, out);
   });
-  out.flush();  // what follows needs a lock that may be held
+  out.flush();  // the goroutines need a lock that may be held
   constexpr int kMost = 1'000;
   int printed = 0;
   runtime->records.for_each([&](G* g) {

@@ -1,5 +1,5 @@
-// schedtrace.h: MAGPIE_DEBUG=schedtrace=MS: a line on stderr every so often, field for field as Go prints it, with our own
-// counters behind; scheddetail=1 adds a line per P, M and G.
+// schedtrace.h: MAGPIE_DEBUG=schedtrace=MS prints a line on stderr every MS milliseconds, field for
+// field as Go prints it, with our own counters behind. scheddetail=1 adds a line per P, M and G.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace magpie::sched {
 
-// Sysmon only. Allocates nothing; the numbers of one line are not all of the same instant.
+// Sysmon only. Allocates nothing. The numbers of one line are not all of the same instant.
 class Schedtrace {
  public:
   explicit Schedtrace(const DebugOptions& options)
@@ -26,8 +26,8 @@ class Schedtrace {
   std::int64_t next_ns_ = 0;
 };
 
-// For a debugger: prints the state of the runtime, of every P and M and of a thousand Gs to stderr, without locks but that of
-// the records: (gdb) call (void)magpie_print_state()
+// For a debugger: prints the state of the runtime, of every P and M and of a thousand Gs to stderr.
+// The only lock that it takes is that of the records. (gdb) call (void)magpie_print_state()
 extern "C" void magpie_print_state();
 
 }  // namespace magpie::sched

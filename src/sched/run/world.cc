@@ -22,12 +22,12 @@ void World::stop(M* self) {
   hold.unlock();
   runtime->chaos.disturb();
   if (!must_wait) return;
-  runtime->sysmon.hurry();  // it takes the Ps of those who do not come
+  runtime->sysmon.hurry();  // it takes the Ps of Ms that do not come
   phase_.wait_until_stopped();
 }
 
 void World::take_back_locked(P* p) {
-  // Before the stopper is told, which writes it too.
+  // Before the stopper is told: the stopper writes the state too.
   if (phase_.stopping()) p->state.store(PState::stopped, base::relaxed);
   if (!phase_.give_to_stopper_locked()) runtime->idle.give_p_locked(p);
 }
@@ -70,9 +70,9 @@ void World::start(M* self) {
     start_thread_for(p, Searching::no);
   }
   runtime->chaos.disturb();
-  // The global queue may hold what was moved there; one searcher starts the chain.
+  // The global queue may hold goroutines that were moved there. One searcher starts the chain.
   wake_searcher(self);
-  runtime->sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that it relied on may be gone
+  runtime->sysmon.wake_if_asleep();  // [sysmon-sleep] the idle P that sysmon relied on may be gone
 }
 
 void World::shut_down() {
@@ -85,7 +85,7 @@ void World::shut_down() {
   runtime->threads.for_each([](M* m) {
     if (m->rest.in_place.send_home_locked(m->rest.handed)) m->wake_up.set();  // [in-place]
   });
-  runtime->sysmon.hurry();  // it says so if somebody does not come
+  runtime->sysmon.hurry();  // it warns if an M does not come
 }
 
 }  // namespace magpie::sched

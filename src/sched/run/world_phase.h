@@ -1,20 +1,27 @@
-// world_phase.h: the world goes on, stops or ends; and how many Ps whoever stops it still waits for.
+// world_phase.h: the world goes on, stops or ends. How many Ps does the stopper still wait for?
 //
 // Protocol  [world]
 //
-//   stopper:  has the right;  lock;  phase = stopping, takes the idle Ps;  still held = all others;  unlock;  none? -> go on
-//             else sleep until the last is left;   changes what it likes;   lock;  phase = goes on, shares out the Ps;  unlock
+//   stopper:  has the right;  lock;  phase = stopping, takes the idle Ps;
+//             still held = all others;  unlock;  none? -> continues, else sleeps until the last P
+//             is given up;   makes its changes;
+//             lock;  phase = goes on, shares out the Ps;  unlock
 //   holder:   looks at the phase before it looks for work, and gives its P up:
-//             lock;  stopping? -> still held - 1, the last wakes the stopper;  goes on? -> the P is idle;  unlock
-//   end:      has the right, for ever;  lock;  phase = ending, wakes all who sleep;  unlock
+//             lock;  stopping? -> still held - 1, the last holder wakes the stopper;
+//             goes on? -> the P is idle;  unlock
+//   end:      has the right, for ever;  lock;  phase = ending, wakes all sleeping Ms;  unlock
 //
-// Nobody runs   A P is idle, held, or left to the stopper. It changes between these under one lock, and while the world stops
-//               nobody takes an idle one. So when none is still held the stopper has them all.
-// Nobody lost   Who leaves its P goes on the list of sleeping Ms under the same lock, so that whoever starts the world finds it.
-// One at a time The right to stop is a lock that is tried, not waited for: who does not get it can be stopped meanwhile. The end
-//               keeps it, so that nobody sets the phase back, or waits for Ps whose holders have left for good.
-// Orders        [world] the phase changes under Idle's lock and is looked at without: a late answer only delays, as who acts on
-//               it looks again under the lock. The right is taken with acquire and left with release.
+// Nobody runs   A P is idle, held, or given to the stopper. It changes between these under one
+//               lock. While the world stops, no M takes an idle P. So when none is still held, the
+//               stopper has them all.
+// Nobody lost   A holder that gives its P up goes on the list of sleeping Ms under the same lock.
+//               So the stopper finds it when it starts the world.
+// One at a time The right to stop is a lock that threads try and do not wait for: a thread that
+//               does not get it can be stopped meanwhile. The end keeps the right. So no thread
+//               sets the phase back, or waits for Ps whose holders have left for good.
+// Orders        [world] the phase changes under Idle's lock and is read without it. A late answer
+//               only delays: a thread that acts on it reads it again under the lock. The right is
+//               taken with acquire and given back with release.
 // Proof         tests/model/world_model.cc
 #pragma once
 
@@ -32,8 +39,8 @@ class WorldPhase {
   bool ending() const { return phase_.load(base::relaxed) == Phase::ending; }
   std::uint32_t still_held() const { return still_held_.load(base::relaxed); }
 
-  // ---- the right to stop the world. Nobody gets it any more once the end wants it: many who change the world
-  // without pause must not keep it from ending.
+  // ---- the right to stop the world. Once the end wants it, no other thread gets it: threads that
+  // change the world without pause must not keep it from ending.
   bool try_lock() { return !end_wanted_.load(base::relaxed) && take_right(); }
   bool try_lock_for_end() {
     end_wanted_.store(true, base::relaxed);
@@ -43,7 +50,8 @@ class WorldPhase {
 
   // ---- under Idle's lock
 
-  // Before it takes the idle Ps; then with the number of those that others hold. True: wait_until_stopped() has to follow.
+  // The stopper calls begin_stop_locked() before it takes the idle Ps, then must_wait_locked() with
+  // the number of Ps that others hold. True: wait_until_stopped() has to follow.
   void begin_stop_locked() { phase_.store(Phase::stopping, base::relaxed); }
   [[nodiscard]] bool must_wait_locked(std::uint32_t held) {
     still_held_.store(held, base::relaxed);
@@ -52,7 +60,7 @@ class WorldPhase {
   void start_locked() { phase_.store(Phase::goes_on, base::relaxed); }
   void end_locked() { phase_.store(Phase::ending, base::relaxed); }
 
-  // A P that its holder gives up. True: it is left to whoever stops the world; false: it is idle.
+  // The holder of a P gives it up. True: the stopper of the world has it. False: it is idle.
   [[nodiscard]] bool give_to_stopper_locked() {
     if (phase_.load(base::relaxed) != Phase::stopping) return false;
     std::uint32_t held = still_held_.load(base::relaxed) - 1;

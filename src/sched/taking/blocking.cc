@@ -1,11 +1,13 @@
 // blocking.cc: a goroutine says that it blocks its thread.
 //
-// A goroutine outside the runtime needs no P, so there is nothing to give up before the call and nothing to get back
-// after it: the mark only tells sysmon not to wait until it has found out by itself. If the P was taken
-// meanwhile, the goroutine takes an idle one at once, or runs on without; most soon block again, or enter the
-// runtime and queue there. One that uses the CPU instead is stopped, see sysmon.h.
-// When the last calls for whose Ps others waited have all been long, the goroutine does not leave it to sysmon, which
-// takes wake-ups of sleeping CPUs each time: it hands its P over itself. A call that then returns at once ends that.
+// A goroutine outside the runtime needs no P. So it gives nothing up before the call and gets
+// nothing back after it. The mark only tells sysmon not to wait until it has found out by itself.
+// If sysmon took the P meanwhile, the goroutine takes an idle one at once, or runs on without. Most
+// goroutines soon block again, or enter the runtime and queue there. A goroutine that uses the CPU
+// instead is stopped, see without_p.h. When sysmon took the Ps of the last calls, because others
+// waited and the calls were long, the goroutine hands its P over itself (long_calls.h). Leaving
+// that to sysmon would take wake-ups of sleeping CPUs each time. A call that then returns soon ends
+// this.
 #include <magpie/blocking.h>
 
 #include <mutex>
@@ -23,23 +25,25 @@ using namespace sched;
 
 namespace {
 
-// Inside. Somebody waits for this P, and nobody else is there who could run it.
+// Inside. Goroutines wait for this P, and no other M is there that could run them.
 bool is_waited_for(P* p) {
   Search::View view = runtime->search.view();
   bool others_find_it = view.searching != 0 || view.idle != 0;
   return !others_find_it && (!p->queue.looks_empty() || !runtime->global.empty());
 }
 
-// Null: none sleeps. A new one is not worth it: until it has begun the P would lie idle, and sysmon would have to take it back if the
-// thread needs a lock to begin that a stopped one holds.
+// Null: no thread sleeps. Making one is not worth it. Until the new thread has begun, the P would
+// lie idle. And if the thread needs a lock to begin that a stopped thread holds, sysmon would have
+// to take the P back.
 M* take_sleeping_thread() {
   std::lock_guard hold(runtime->idle.lock());
   return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked();
 }
 
-// Returns its M, maybe another than it was.
+// Returns the goroutine's M, which may be another than before.
 [[gnu::noinline]] M* hand_over_p(M* before) {
-  // Without a P there is nothing to hand over, nor to queue for. Who is inside already needs it afterwards.
+  // An M without a P has nothing to hand over, nor to queue for. An M that is inside already needs
+  // its P afterwards.
   if (before->grip.is_taken() || before->grip.is_inside()) return before;
   Entry entry;
   M* m = entry.m();
@@ -76,7 +80,7 @@ BlockingCall::BlockingCall() noexcept {
 
 namespace {
 
-// Entering gets it a P.
+// Entering gets the M a P.
 [[gnu::noinline]] void come_back_without_p() {
   M* m = current_m();
   std::int64_t handed_over_ns = std::exchange(m->handed_over_ns, 0);
@@ -94,7 +98,8 @@ BlockingCall::~BlockingCall() {
   if (m == nullptr) [[unlikely]]
     return;  // the child of a fork() inside blocking() is a plain thread
   if (m->is_in_blocking_call())
-    m->begin_or_end_blocking_call();  // else it was on another thread when it began
+    // else the call began on another thread
+    m->begin_or_end_blocking_call();
   if (m->grip.is_taken()) [[unlikely]]
     come_back_without_p();
 }

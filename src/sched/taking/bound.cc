@@ -45,7 +45,8 @@ void end_bound(M* m) {
   if (called_run) return;
   m->is_over = true;
   P* p = std::exchange(m->p, nullptr);
-  // Before the P looks for another thread: that one may need this one's place under the limit.
+  // Call this before the P looks for another thread: that thread may need this one's place under
+  // the limit.
   runtime->threads.note_ended(m);
   let_go(p);
 }
@@ -79,8 +80,8 @@ bool wait_in_place(M* m, Line line) {
   Goes goes = sleep_in_place(m);
   if (line == Line::stopped) runtime->preempted.fetch_sub(1, base::relaxed);
   if (goes != Goes::with_p) m->grip.set_taken();
-  // [in-place] The runtime ends: g is still in the queue. An M that takes it out must find it bound, to a thread that waits
-  // no more.
+  // [in-place] The runtime ends: g is still in the queue. An M that takes it out must find it
+  // bound, to a thread that no longer waits.
   if (goes == Goes::nowhere) return false;
   g->bound = was_bound;
   g->state.store(before, base::relaxed);
@@ -127,8 +128,9 @@ G* take_bound() {
 void park_bound(M* m, G* g, Commit commit, void* argument) {
   g->thread = m;
   bool ends = !get_in_place(m);
-  // The thread itself runs the commit step. Whoever wakes the goroutine meanwhile hands this thread another P. The step
-  // releases what the goroutine holds, a channel's lock or a set of timers, so it runs even if the runtime ends.
+  // The thread itself runs the commit step. A waker that wakes the goroutine meanwhile causes
+  // another P to be handed to this thread. The step releases what the goroutine holds, a channel's
+  // lock or a set of timers. So it runs even if the runtime ends.
   bool waits = commit(m, g, argument);
   if (ends) abandon_goroutine(m);
   if (!waits) {
@@ -154,7 +156,7 @@ namespace magpie {
 
 using namespace sched;
 
-// Without an Entry, which may end on another thread: it is this one that the caller wants to stay on.
+// Without an Entry, which may end on another thread: the caller wants to stay on this one.
 ThreadLock::ThreadLock() noexcept {
   M* m = current_m();
   if (m == nullptr) return;

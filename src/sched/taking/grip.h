@@ -1,4 +1,4 @@
-// grip.h: does an M use its P right now, and how the P is taken from one that does not.
+// grip.h: does an M use its P right now? How sysmon takes the P from an M that does not.
 //
 // Protocol  [grip]
 //
@@ -11,15 +11,20 @@
 //                                 inside  -> withdraw: another time
 //                                 outside -> confirm: the P is the taker's
 //
-// Goal      A goroutine that runs user code, however long, however stuck, needs no P. So its P can be taken
-//           without its help, without a signal, and without any cost but two plain stores per entry.
-// No both   M and taker each raise a flag and then read the other's with a full fence between (base/fence.h). So if
-//           the taker reads outside, the M's next entry reads ASKED, or what became of it, and only one of the
-//           compare-exchanges from ASKED succeeds: either the M keeps the P, or the taker has it.
-// Hand-over What the M did with the P happened before it left (release); the taker reads inside with acquire.
-// Without   An M whose P was taken runs on until its next entry, where it gets another P or queues its goroutine.
+// Goal      A goroutine that runs user code needs no P, however long it runs or blocks. So sysmon
+//           can take its P without its help and without a signal. The cost is two plain stores per
+//           entry.
+// No both   M and taker each raise a flag and then read the other's, with a full fence between
+//           (base/fence.h). If the taker reads outside, the M's next entry reads ASKED, or what
+//           became of it. Only one of the compare-exchanges from ASKED succeeds: either the M keeps
+//           the P, or the taker has it.
+// Hand-over Everything that the M did with the P happened before it left (release). The taker reads
+//           inside with acquire.
+// Without   An M whose P was taken runs on until its next entry. There it gets another P or queues
+//           its goroutine.
 // Takers    One at a time: sysmon.
-// Orders    [grip] inside: release when lowered, acquire by the taker. The word: acq_rel where the P changes hands.
+// Orders    [grip] inside: release when lowered, acquire by the taker. The word: acq_rel where the
+//           P changes hands.
 // Proof     tests/model/grip_model.cc
 #pragma once
 
@@ -34,13 +39,14 @@ class Grip {
  public:
   // ---- the M's thread
 
-  // False: somebody wants the P, or has it; see keep().
+  // False: sysmon wants the P, or has it; see keep().
   [[nodiscard]] bool enter() {
     inside_.store(true, base::relaxed);  // relaxed: the fence orders it
     base::light_fence();                 // [grip] other side: is_outside_for_taker()
     return word_.load(base::relaxed) == kOwn;
   }
-  // The short way in. False: it is inside already, or somebody wants the P: the long way then.
+  // The short way in. False: the M is inside already, or sysmon wants the P. Then take the long
+  // way.
   [[nodiscard]] bool try_enter() {
     if (is_inside()) return false;
     if (enter()) [[likely]]
@@ -51,22 +57,22 @@ class Grip {
   void leave() { inside_.store(false, base::release); }  // [grip] with the taker's acquire
   bool is_inside() const { return inside_.load(base::relaxed); }
 
-  // Inside. True: the P is ours, and stays so until we leave.
+  // Inside. True: the P is ours, and stays ours until we leave.
   [[nodiscard]] bool keep() {
     std::uint32_t now = kAsked;
     return word_.compare_exchange_strong(now, kOwn, base::acq_rel, base::acquire) || now == kOwn;
   }
 
-  // It has a P again, or stands in line for one and does not run.
+  // The M has a P again, or its goroutine is in a queue for one and the M does not run it.
   void set_own() { word_.store(kOwn, base::release); }
-  // It runs without one after all.
+  // The M runs without a P after all.
   void set_taken() { word_.store(kTaken, base::release); }
 
   // ---- anyone
   bool is_outside() const { return !inside_.load(base::acquire); }  // [grip] with leave()'s release
   bool is_taken() const { return word_.load(base::acquire) == kTaken; }
 
-  // ---- the taker: ask; then is_outside_for_taker() and confirm(), or withdraw()
+  // ---- the taker: ask(); then is_outside_for_taker() and confirm(), or withdraw()
 
   // False: the M has no P.
   [[nodiscard]] bool ask() {
@@ -77,7 +83,7 @@ class Grip {
     base::heavy_fence();                  // [grip] other side: enter()
     return !inside_.load(base::acquire);  // [grip] with leave()'s release
   }
-  // False: the M keeps it.
+  // False: the M keeps the P.
   [[nodiscard]] bool confirm() {
     std::uint32_t now = kAsked;
     return word_.compare_exchange_strong(now, kTaken, base::acq_rel, base::relaxed);

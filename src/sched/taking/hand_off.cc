@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kSurplusSleepNs = 2'000'000'000;
 
-// Threads that were needed while others blocked. A few are kept, as what happened once may happen again.
-// The thread that called run() stays.
+// Threads that were needed while others blocked. A few are kept, as what happened once may happen
+// again. The thread that called run() stays.
 bool is_surplus(const M* m) {
   constexpr int kKept = 4;
   bool called_run = m->older == nullptr;
@@ -48,7 +48,8 @@ void let_go(P* p) {
   bool queued = !p->is_empty();
   {
     std::lock_guard hold(runtime->idle.lock());
-    if (runtime->world.stopping()) queued = false;  // whoever starts it again sees to the queue
+    // the thread that starts the world again sees to the queue
+    if (runtime->world.stopping()) queued = false;
     if (!queued) runtime->world.take_back_locked(p);
   }
   if (queued) return start_thread_for(p, Searching::no);
@@ -73,7 +74,7 @@ void start_thread_for(P* p, Searching searching) {
 }
 
 void do_without_thread(P* p, Searching searching) {
-  move_queue_to_global(p);  // what is in its queue must not wait for a thread
+  move_queue_to_global(p);  // goroutines in its queue must not wait for a thread
   G* bound = runtime->world.stopping() ? nullptr : take_bound();
   M* its = bound == nullptr ? nullptr : hand_p_to_thread_of(p, bound);
   {
@@ -82,7 +83,7 @@ void do_without_thread(P* p, Searching searching) {
     if (its == nullptr) runtime->world.take_back_locked(p);
   }
   if (its != nullptr) wake(its);
-  // Those who are awake look before they sleep. If all of them compute, sysmon tries again.
+  // Threads that are awake look before they sleep. If all of them compute, sysmon tries again.
   if (its != nullptr || runtime->idle.idle_threads() != 0) look_again_for_others();
   runtime->sysmon.wake_if_asleep();
 }

@@ -1,4 +1,5 @@
-// in_place.h: what others hand to an M that sleeps with its goroutine. See bound.h, which defines [in-place].
+// in_place.h: what other threads hand to an M that sleeps with its goroutine. bound.h defines
+// [in-place].
 #pragma once
 
 #include <utility>
@@ -7,21 +8,23 @@
 
 namespace magpie::sched {
 
-// How a thread that waited in place goes on. without_p: let out by the valve; nowhere: the runtime ends.
+// How a thread that waited in place continues. without_p: the valve let it out. nowhere: the
+// runtime ends.
 enum class Goes { with_p, without_p, nowhere };
 
-// Guarded by Idle's lock until the thread's wake_up is set, then the thread's. So is M::handed, which an M that waits on Idle's list
-// has too.
+// Guarded by Idle's lock until the thread's wake_up is set, then the thread's own. The same is true
+// of M::Rest::handed, which an M on Idle's list uses too.
 template <class P>
 class InPlace {
  public:
   using Handed = base::Guarded<P*>;
 
-  // The thread, if the runtime does not end.
+  // The thread calls this, if the runtime does not end.
   void begin_locked() { waits_ = true; }
   bool waits_locked() const { return waits_; }
 
-  // Each lowers the flag. False: somebody else has, or it waits no more; else the caller has to wake the thread.
+  // Each of these lowers the flag. False: another thread has lowered it, or the thread no longer
+  // waits. True: the caller has to wake the thread.
   [[nodiscard]] bool hand_locked(Handed& handed, P* p) {
     if (!stop_waiting_locked()) return false;
     handed = p;
@@ -34,7 +37,7 @@ class InPlace {
   }
   [[nodiscard]] bool send_home_locked(Handed& handed) { return hand_locked(handed, nullptr); }
 
-  // The thread, after it was woken. With a P: that is in `p`.
+  // The thread calls this after it was woken. Goes::with_p: the P is in `p`.
   [[nodiscard]] Goes take_what_came(Handed& handed, P*& p) {
     if (let_out_) {
       let_out_ = false;
@@ -53,26 +56,27 @@ class InPlace {
   }
 
   base::Guarded<bool> waits_ = false;
-  base::Guarded<bool> let_out_ = false;  // it goes on without a P
+  base::Guarded<bool> let_out_ = false;  // it continues without a P
 };
 
-// The M that got the P which was taken from this one. It is woken by this one's thread as it stops, on the CPU that becomes free;
-// by sysmon if that takes long, or the runtime ends. Whoever takes it out wakes it.
+// The M that got the P which sysmon took from this M. This M's thread wakes it as it stops, on the
+// CPU that becomes free. Sysmon wakes it if that takes long, or the runtime ends. The thread that
+// takes it out wakes it.
 template <class M>
 class Successor {
  public:
-  // Sysmon: after the successor was handed the P.
+  // Sysmon calls this after the successor was handed the P.
   void set(M* m) { named_.store(m, base::release); }
-  // Null: there is none, or somebody has it.
+  // Null: there is none, or another thread has taken it.
   [[nodiscard]] M* take() {
-    // relaxed: there is none, most often. Sysmon, who set it, looks again
+    // relaxed: most often there is none. Sysmon, which set it, looks again
     if (named_.load(base::relaxed) == nullptr) return nullptr;
     return named_.exchange(nullptr, base::acquire);  // with set(): what it was handed
   }
   M* glance() const { return named_.load(base::relaxed); }  // relaxed: for people
 
  private:
-  // atomic [in-place]: sysmon sets it, whoever takes it out wakes
+  // atomic [in-place]: sysmon sets it, the thread that takes it out wakes the M
   base::Atomic<M*> named_{nullptr};
 };
 

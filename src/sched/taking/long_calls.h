@@ -1,7 +1,9 @@
-// long_calls.h: are calls of blocking() long, when others wait for the P? Then it is handed over at once.
+// long_calls.h: are calls of blocking() long, when others wait for the P? Then the goroutine hands
+// its P over at once.
 //
-// A guess from the last few: sysmon takes Ps from calls that are long. The first call that was handed over and came back
-// soon says that they are short, or mixed, and it takes many long ones to forget it.
+// A guess from the last few calls: sysmon takes Ps only from long ones. When a goroutine handed its
+// P over and its call returned soon, calls are short, or mixed. After that it takes many long calls
+// before goroutines hand over again.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +16,12 @@ class LongCalls {
  public:
   bool are_usual() const { return count_.load(base::relaxed) >= kEnough; }
 
-  // Sysmon took the P of one.
+  // Sysmon took the P of a call.
   void note_taken() {
     int now = count_.load(base::relaxed);
     if (now < kEnough) count_.store(now + 1, base::relaxed);
   }
-  // One whose P was handed over has returned.
+  // A call whose P was handed over has returned.
   void note_length(std::int64_t ns) {
     if (ns < kShortNs) count_.store(-kPenalty, base::relaxed);
   }

@@ -31,7 +31,8 @@ void on_stop(int signal, siginfo_t* info, void* context) {
   if (m->grip.is_inside() || m->current == nullptr) return;
   int saved_errno = errno;
   if (!m->grip.enter() && !m->grip.keep()) {
-    // False: the runtime ends. Then it runs on without a P until it enters the runtime, and ends there.
+    // False: the runtime ends. Then the goroutine runs on without a P until it enters the runtime,
+    // and ends there.
     (void)wait_in_place(m, Line::stopped);
   }
   m->grip.leave();

@@ -1,7 +1,8 @@
 // stretch.h: has a thread computed for a while without sleeping in the kernel?
 //
-// Only such a thread is stopped by a signal. A signal makes calls fail with EINTR in which the thread sleeps, or is about to:
-// one that computes for a millisecond and then waits in poll() is better left alone, although its P is taken from it.
+// Sysmon stops only such a thread by a signal. A signal makes calls fail with EINTR in which the
+// thread sleeps, or is about to sleep. So a thread that computes for a millisecond and then waits
+// in poll() is better left alone, although sysmon takes its P.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +13,7 @@
 
 namespace magpie::sched {
 
-// A thread that has computed for so long without a sleep goes on computing, most likely.
+// A thread that has computed for this long without a sleep most likely still computes.
 inline constexpr std::int64_t kLongStretchNs = 1'500'000;
 
 // Sysmon only.
@@ -20,9 +21,10 @@ class Stretch {
  public:
   bool has_begun() const { return began_at_ns_ >= 0; }
 
-  // CPU time that the thread, which has used `used_ns` by now, has computed since the first look without a sleep between. One that
-  // has not run since the last look has not fallen asleep since either: so those that sleep for long cost no more than the look
-  // at their clock.
+  // CPU time that the thread has computed since the first look without a sleep between. `used_ns`
+  // is the CPU time that it has used by now. A thread that has not run since the last look has not
+  // fallen asleep since either. So threads that sleep for long cost no more than a look at their
+  // clock.
   std::int64_t length_ns(pid_t thread, std::int64_t used_ns) {
     if (has_begun() && used_ns == looked_at_ns_) return used_ns - began_at_ns_;
     looked_at_ns_ = used_ns;
@@ -35,7 +37,7 @@ class Stretch {
   }
 
  private:
-  // of the thread's CPU time
+  // in the thread's CPU time
   std::int64_t began_at_ns_ = -1;  // -1: no look yet
   std::int64_t looked_at_ns_ = 0;  // at the last look
   std::int64_t sleeps_ = 0;

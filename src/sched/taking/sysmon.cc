@@ -29,10 +29,10 @@ namespace {
 constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-// While all Ps are held and timers are armed: a loop must not make them late.
+// While all Ps are held and timers are armed: a goroutine that loops must not make them late.
 constexpr std::int64_t kLongestGapWithTimersNs = 1 * kMillisecond;
 
-// A thread has begun by then, unless it waits for a lock.
+// A new thread has begun by then, unless it waits for a lock.
 constexpr std::int64_t kBirthNs = 1 * kMillisecond;
 constexpr std::int64_t kPatienceAtTheEndNs = 2'000 * kMillisecond;
 
@@ -52,7 +52,7 @@ bool some_are_out_of_sight() {
   return std::any_of(ps.begin(), ps.end(), [](P* p) { return p->has_out_of_sight(); });
 }
 
-// [sysmon-sleep] A P is neither idle, as so many are, nor held by somebody outside.
+// [sysmon-sleep] Some P is neither idle (`idle` of them are) nor held by an M outside the runtime.
 bool some_are_inside(std::uint32_t idle) {
   std::uint32_t settled = idle;
   for (P* p : runtime->ps.in_use()) {
@@ -62,7 +62,8 @@ bool some_are_inside(std::uint32_t idle) {
   return settled != runtime->ps.count();
 }
 
-// [sysmon-sleep] An idle P is there for whoever becomes ready, nobody is, and somebody has the timer duty.
+// [sysmon-sleep] A P is idle for any goroutine that becomes ready, none is ready, and an M has the
+// timer duty.
 bool is_needed_by_nobody(std::uint32_t idle) {
   bool quiet = idle != 0 && !some_are_inside(idle) && !runtime->world.stopping() &&
                !runtime->threads.maker.has_wanted() && !work_is_visible() &&
@@ -134,13 +135,13 @@ void Sysmon::sleep_until_next_look() {
     std::int64_t until_due = std::max(earliest - now_ns_, Preemption::kStopsWithinNs);
     look_again_in(std::min(kLongestGapWithTimersNs, until_due));
   } else if (earliest - now_ns_ <= 2 * kLongestGapNs) {
-    see_to_timer(nullptr, earliest);  // [timer-duty] a keeper may have gone to work
+    see_to_timer(nullptr, earliest);  // [timer-duty] the keeper may have gone to work
   }
   next_look_ns_.store(next_ns_, base::relaxed);
   (void)event_.wait_until(next_ns_);
 }
 
-// Nothing ran between two looks: sleeps until somebody takes an idle P.
+// Nothing ran between two looks: sysmon sleeps until an M takes an idle P.
 bool Sysmon::fall_asleep() {
   std::uint64_t turns = all_turns();
   std::int64_t used = cpu_ns_of_holders();
@@ -150,7 +151,7 @@ bool Sysmon::fall_asleep() {
       runtime->schedtrace.is_on() || runtime->chaos.is_on() || network_look_ns_ != kNever;
   if (!still || runtime->without_p.any() || has_more_to_do) return false;
   if (std::int64_t earliest = earliest_timer_ns(); earliest != kNever)
-    see_to_timer(nullptr, earliest);  // [timer-duty] the keeper may be who holds a P now
+    see_to_timer(nullptr, earliest);  // [timer-duty] the keeper may hold a P now
   auto count_idle = [&] { return runtime->search.view().idle; };
   if (!is_needed_by_nobody(count_idle())) return false;
   sleep_.sleep_unless_needed(
@@ -160,9 +161,11 @@ bool Sysmon::fall_asleep() {
   return true;
 }
 
-// Main has returned. Every M leaves by itself; run() waits for those that do not come back from user code.
+// Main has returned. Every M leaves by itself. run() waits for the Ms that do not come back from
+// user code.
 void Sysmon::wait_for_the_end() {
-  // [in-place] One that came back before it was told of its successor does not wake it, and nobody looks at it any more.
+  // [in-place] An M that came back before sysmon named its successor has not woken it, and no M
+  // looks at the successor any more.
   runtime->threads.for_each([&](M* m) { wake_successor(m, kAnyCpu); });
   std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
   while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
@@ -188,8 +191,9 @@ void Sysmon::look_at_idle_ps() {
   if (no_thread_comes() && earliest_timer_ns() <= now_ns_) stand_in_.fire_timers();
 }
 
-// A thread that is being made for a P may need a lock before it can begin, the allocator's perhaps, that a preempted
-// goroutine holds. That goroutine brings a thread of its own.
+// A thread that is being made for a P may need a lock before it can begin, perhaps the allocator's.
+// A preempted goroutine may hold that lock. So the P goes to the preempted goroutine, which brings
+// a thread of its own.
 void Sysmon::look_at_those_without_thread() {
   if (runtime->global.stopped() == 0 || !runtime->threads.maker.has_wanted()) return;
   look_again_in(kBirthNs);

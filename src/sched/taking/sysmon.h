@@ -1,19 +1,27 @@
 // sysmon.h: a thread without a P that looks after the others.
 //
-// It looks at each P that is held, 20 microseconds after a call that may block, every 10 milliseconds when nothing happens:
-//   in blocking() since the last look, and others wait      the P is taken ([grip]) and handed to a sleeping thread
-//   the same goroutine, its thread asleep in the kernel     the same: a library blocks without saying so
-//   the same goroutine, its thread has used up its slice    the same; the slice is much shorter when a timer is due or a
-//                                                           goroutine was woken and no P is free for it
-//   the same goroutine, its thread waits for a CPU          the same, but late: the goroutine has done nothing wrong
-//   goroutines that wake each other, one after the other    the P is asked to let others have a turn
-// An M whose P was taken runs on without one; without_p.h looks after it, and stops it if it computes on.
-// Nothing waits: nothing is taken.
+// Sysmon looks at each P that is held: 20 microseconds after a call that may block, every 10
+// milliseconds when nothing happens. It takes a P ([grip]) only if goroutines or timers wait for
+// one, or the world stops. It hands the P to a sleeping thread, or to the thread of a bound
+// goroutine. What it sees, and what it does:
+//   in blocking() since the last look                  takes the P
+//   the same goroutine, its thread asleep in the       takes the P: a library blocks without
+//     kernel                                           saying so
+//   the same goroutine, its thread has used up its     takes the P; the slice is much shorter when
+//     slice                                            a timer is due, or a goroutine was woken
+//                                                      and no P is free for it
+//   the same goroutine, its thread waits for a CPU     takes the P, but late: the goroutine has
+//                                                      done nothing wrong
+//   goroutines that wake each other, one after the     asks the holder to let others have a turn
+//     other
+// An M whose P was taken runs on without one. without_p.h looks after it, and stops it if it still
+// computes.
 //
-// It sleeps without end while nobody needs it: sysmon_sleep.h.
+// Sysmon sleeps without end while nobody needs it: sysmon_sleep.h.
 //
-// Sysmon never allocates and never takes a lock that is held while somebody allocates: a preempted thread may hold
-// the allocator's lock, and sysmon is who lets it go on. What to do if somebody else waits for such a lock: valve.h.
+// Sysmon never allocates, and never takes a lock whose holder may allocate. A preempted thread may
+// hold the allocator's lock, and sysmon is the one thread that lets it continue. If another thread
+// inside the runtime waits for such a lock: valve.h.
 #pragma once
 
 #include <pthread.h>
@@ -34,7 +42,8 @@ namespace magpie::sched {
 
 class Sysmon {
  public:
-  // Without a thread for it nothing is taken, and everything else works. Says so on stderr.
+  // If no thread can be made for sysmon, no P is taken, and everything else works. Then start()
+  // warns on stderr.
   void start();
   void stop();
 
@@ -44,12 +53,12 @@ class Sysmon {
       hurry();
   }
 
-  // Somebody waits for the world to stop, or it ends.
+  // A thread waits for the world to stop, or the runtime ends.
   void hurry() { event_.set(); }
 
-  // A timer is due, or a goroutine was woken, and all Ps are held: sysmon is to find it one soon.
+  // A timer is due, or a goroutine was woken, and all Ps are held. Sysmon shall find it a P soon.
   void look_soon() {
-    // relaxed: at worst it comes at its usual time
+    // relaxed: at worst sysmon looks at its usual time
     if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
   }
 
@@ -58,14 +67,16 @@ class Sysmon {
 
  private:
   static constexpr std::int64_t kSoonNs = 500'000;
-  // The time between two looks: the first while something happens, twice as long with each look at which nothing did.
+  // The time between two looks. It is kUsualGapNs while something happens, and doubles with each
+  // look at which nothing did, up to kLongestGapNs.
   static constexpr std::int64_t kUsualGapNs = 1'000'000;
   static constexpr std::int64_t kLongestGapNs = 10'000'000;
   static constexpr std::int64_t kBlockingCallGapNs = 20'000;  // others wait for its P
-  // What waits for a P: nothing; goroutines that have not begun, or have run long; one that was woken and is in a
-  // queue; one that was woken while no P was free, or a timer.
+  // What waits for a P. others: goroutines that have not begun, or have run long. woken: a
+  // goroutine that was woken and is in a queue. urgent: a goroutine that was woken while no P was
+  // free, or a timer.
   enum class Need { none, others, woken, urgent };
-  // Its thread sleeps; or has used up its slice; or waits for a CPU.
+  // The holder's thread sleeps; or has used up its slice; or waits for a CPU.
   enum class Because { blocked, ran_long, was_descheduled };
 
   void run();
@@ -74,16 +85,17 @@ class Sysmon {
   bool fall_asleep();
   void wait_for_the_end();
 
-  // Those who hold Ps: sysmon_holders.cc.
+  // Ms that hold Ps: sysmon_holders.cc.
   void look_at(P* p);
   void look_at_blocking_call(P* p, M* m);
   void look_at_long_runner(P* p, M* m);
   void ask_for_turns_of_others(P* p);
   Need what_waits_for(P* p) const;
-  // It was inside, or there was no thread: soon, then twice as late each time.
+  // The M was inside, or no thread could take the P. Sysmon tries again soon, and waits twice as
+  // long each time.
   void retry_later(P* p, std::int64_t longest_gap_ns);
 
-  // Ps that nobody holds.
+  // Ps that no M holds.
   void look_at_idle_ps();
   void look_at_those_without_thread();
   void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
@@ -101,10 +113,10 @@ class Sysmon {
 
   // sysmon only
   std::int64_t now_ns_ = 0;
-  std::int64_t next_ns_ = 0;  // when to look again; the earliest wish of this round
-  std::int64_t gap_ns_ = 0;   // at the latest
+  std::int64_t next_ns_ = 0;  // when to look again: the earliest time that this round asks for
+  std::int64_t gap_ns_ = 0;   // the longest wait until the next look
   bool something_happened_ = false;
-  std::int64_t network_look_ns_ = 0;  // when the network wants one; kNever: somebody looks after it
+  std::int64_t network_look_ns_ = 0;  // when the network wants a look; kNever: an M looks after it
   std::uint64_t turns_seen_ = 0;
   std::int64_t cpu_of_holders_seen_ns_ = 0;
   Valve valve_;
@@ -115,7 +127,7 @@ class Sysmon {
   base::Atomic<bool> stop_{false};  // atomic, a hint: the event orders
   SysmonSleep sleep_;               // [sysmon-sleep]
   base::Event event_;
-  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a date
+  base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a time
 };
 
 }  // namespace magpie::sched

@@ -1,4 +1,5 @@
-// sysmon_holders.cc: sysmon looks at an M that holds a P: does it block, has it computed for long, who waits for its P?
+// sysmon_holders.cc: sysmon looks at an M that holds a P. Does it block, has it computed for long,
+// what waits for its P?
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -12,19 +13,21 @@
 namespace magpie::sched {
 namespace {
 
-// It was inside, or there was no thread: the first time, then twice as long each time.
+// The M was inside, or there was no thread. The gap before the first retry; it doubles each time.
 constexpr std::int64_t kRetryGapNs = 50'000;
 
-// CPU time after which a goroutine gives way: to something urgent, to one that was woken; to others after its slice.
+// CPU time after which a goroutine gives way to something urgent, and to a goroutine that was
+// woken. To others it gives way after its slice.
 constexpr std::int64_t kTurnBeforeUrgentNs = 400'000;
 constexpr std::int64_t kTurnBeforeWokenNs = 2'000'000;
-// A thread that waits for a CPU keeps its P for so long, in time that passes; or for two slices if that is longer.
+// A thread that waits for a CPU keeps its P for this long, in real time. If nothing urgent and no
+// woken goroutine waits, it keeps the P for two slices, if that is longer.
 constexpr std::int64_t kLongestTurnNs = 10'000'000;
 constexpr std::uint64_t kLooksIntoRing = 8;
-// A goroutine that was not asleep in the kernel for this long is not blocked.
+// A thread that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200'000;
 
-// A record is always a G, if not always the same; a wrong guess costs one early preemption.
+// A record is always a G, if not always the same. A wrong guess costs one early preemption.
 bool is_woken(const G* g) {
   return g != nullptr && g->state.load(base::relaxed) == GState::runnable;
 }
@@ -77,7 +80,7 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
   std::int64_t passed = now_ns_ - turn.since_ns;
   if (passed < kTurnBeforeUrgentNs) return look_again_in(kTurnBeforeUrgentNs - passed);
 
-  // Asleep, or busy? Its clock tells, read twice.
+  // Is the thread asleep, or busy? Its CPU clock tells, read twice.
   pid_t thread = m->os.tid.load(base::relaxed);
   std::int64_t clock = base::cpu_ns_of(thread);
   std::int64_t since_look = now_ns_ - turn.looked_ns;
@@ -102,9 +105,10 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
   look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
 }
 
-// Goroutines that wake each other, one after the other, are one turn; and the P comes to look at what waits elsewhere once in
-// 61 turns. If that takes long the holder is asked to do both at its next step. A wish that gets lost between the
-// holder's own changes of the same counters is repeated at the next look.
+// Goroutines that wake each other, one after the other, are one turn. And the P looks at what waits
+// elsewhere once in 61 turns. If that takes long, sysmon asks the holder to do both at its next
+// step. The holder's own changes of the same counters may overwrite the request: then sysmon
+// repeats it at the next look.
 void Sysmon::ask_for_turns_of_others(P* p) {
   P::Seen& seen = p->seen;
   std::uint64_t ticks = p->counters.ticks.read(), looks = p->counters.looks.read();
@@ -118,14 +122,15 @@ void Sysmon::ask_for_turns_of_others(P* p) {
 }
 
 Sysmon::Need Sysmon::what_waits_for(P* p) const {
-  // What the holder has set aside for itself nobody else finds, idle or not.
+  // No other M finds the goroutines that the holder has set aside for itself, whether Ps are idle
+  // or not.
   bool out_of_sight = p->has_out_of_sight();
   Search::View view = runtime->search.view();
   bool others_come = view.searching != 0 || (view.idle != 0 && !no_thread_comes());
   if (!out_of_sight && others_come) return Need::none;
   if (p->timers.earliest_ns() <= now_ns_ || runtime->global.urgent() != 0) return Need::urgent;
   if (is_woken(p->queue.next.peek()) || is_woken(p->inbox.glance())) return Need::woken;
-  // Also behind some that have not begun: each of those may run long.
+  // Also behind some goroutines that have not begun: each of them may run long.
   for (std::uint64_t others = 0; others < kLooksIntoRing; ++others) {
     G* g = p->queue.glance(others);
     if (g == nullptr) break;

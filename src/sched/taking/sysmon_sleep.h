@@ -1,24 +1,31 @@
-// sysmon_sleep.h: sysmon sleeps without end while nobody needs it, and whoever may need it next wakes it.
+// sysmon_sleep.h: sysmon sleeps without end while nobody needs it. The next M that may need it
+// wakes it.
 //
-// Protocol  [sysmon-sleep]  It sleeps while a P is idle, no goroutine waits in a queue or an inbox, every timer is watched
-//                           over, and whoever holds a P is outside the runtime. Nothing of this can change unless somebody
-//                           takes the idle P first.
+// Protocol  [sysmon-sleep]
 //
-//   sysmon:   asleep = true;  heavy_fence();  count the idle Ps;  heavy_fence();  look at the holders, the queues, the watch
-//             all still so? -> sleep                                                              (sleep_unless_needed)
-//   taker:    takes a P off the idle list (the count of idle Ps changes);  light_fence();  reads asleep; true -> wakes sysmon
+//   Sysmon sleeps while a P is idle, no goroutine waits in a queue or an inbox, an M has the timer
+//   duty for every timer, and every M that holds a P is outside the runtime. None of this can
+//   change before an M takes the idle P.
 //
-// Takers    begin_with(), for whoever begins to hold a P; World::stop(), which wakes it in any case if it has to wait, and
-//           World::start(), after the Ps that were idle have been counted anew; do_without_thread(), when a P stays idle
-//           although goroutines wait.
-// No loss   Taker and sysmon each write, then read what the other wrote, with a full fence between. So either the taker
-//           sees that sysmon sleeps, or sysmon sees that the P is gone.
-// Inside    An M that is inside may have looked for an idle P before there was one, and be about to put goroutines where
-//           only it finds them, or to leave the watch. So sysmon counts: every P is idle, or its holder is outside. A
-//           P that is neither is on its way to somebody who will read asleep. An M that comes in after the second fence
-//           passes the fence of its entry ([grip]), and finds the idle P that sysmon has counted, or it is taken.
-// Holders   A P that is held by a goroutine which blocks its thread does not keep sysmon awake: whoever waits gets the
-//           idle one.
+//   sysmon:   asleep = true;  heavy_fence();  counts the idle Ps;  heavy_fence();
+//             looks at the holders, the queues, the timer duty
+//             all still so? -> sleeps                                        (sleep_unless_needed)
+//   taker:    takes a P off the idle list (the count of idle Ps changes);  light_fence();
+//             reads asleep; true -> wakes sysmon
+//
+// Takers    begin_with(), for an M that begins to hold a P. World::stop(), which also wakes sysmon
+//           if it has to wait. World::start(), after it has counted the idle Ps anew.
+//           do_without_thread(), when a P stays idle although goroutines wait.
+// No loss   Taker and sysmon each write, then read what the other wrote, with a full fence between.
+//           So either the taker sees that sysmon sleeps, or sysmon sees that the P is gone.
+// Inside    An M that is inside may have looked for an idle P before there was one. It may be about
+//           to put goroutines where only it finds them, or to give up the timer duty. So sysmon
+//           counts: every P is idle, or its holder is outside. A P that is neither is on its way to
+//           an M that will read asleep. An M that enters after the second fence passes the fence of
+//           its entry ([grip]). It finds the idle P that sysmon has counted, or that P has been
+//           taken.
+// Holders   A goroutine that blocks its thread holds a P, but does not keep sysmon awake: a
+//           goroutine that waits gets the idle P.
 // Proof     tests/model/sysmon_model.cc
 #pragma once
 
@@ -35,7 +42,8 @@ class SysmonSleep {
     return asleep_.load(base::relaxed);
   }
 
-  // Sysmon's part. is_needed(idle) looks at everything else; sleep() returns when somebody has woken it.
+  // Sysmon's part. is_needed(idle) looks at everything else. sleep() returns when a taker has woken
+  // sysmon.
   template <class CountIdle, class IsNeeded, class Sleep>
   void sleep_unless_needed(CountIdle count_idle, IsNeeded is_needed, Sleep sleep) {
     asleep_.store(true, base::relaxed);
@@ -43,7 +51,7 @@ class SysmonSleep {
     auto idle = count_idle();
     base::heavy_fence();  // [sysmon-sleep] other side: Grip::enter()
     if (!is_needed(idle)) sleep();
-    asleep_.store(false, base::relaxed);  // relaxed: who wakes it in vain does no harm
+    asleep_.store(false, base::relaxed);  // relaxed: a taker that wakes sysmon in vain does no harm
   }
 
  private:

@@ -1,5 +1,5 @@
-// sysmon_taking.cc: sysmon takes a P from an M that blocks or has computed for long: who gets it, is the thread stopped, and
-// what if nobody can have it.
+// sysmon_taking.cc: sysmon takes a P from an M that blocks or has computed for long. Which thread
+// gets it, whether the M's thread is stopped, and what happens if no thread can have it.
 #include <algorithm>
 #include <chrono>
 
@@ -17,17 +17,19 @@ namespace magpie::sched {
 namespace {
 
 constexpr std::size_t kMostSparesForLoops = 4;  // each lasts for a time slice
-// Of a P: goroutines that were stopped get one in this many parts of its time, if others wait.
+// If others wait, stopped goroutines get one in this many parts of a P's time.
 constexpr std::int64_t kPartsPerStopped = 4;
 
 }  // namespace
 
-// Beyond the limit on preempted threads, those that were preempted before take turns. What is urgent comes first.
+// Beyond the limit on preempted threads, preempted goroutines take turns with each other. Urgent
+// work comes first.
 Heir Sysmon::choose_heir(P* p, Because because, Need need) {
   bool for_others = because == Because::ran_long && need == Need::others;
   bool too_many = runtime->preempted.load(base::relaxed) + runtime->without_p.computing() >=
                   runtime->options.max_preempted;
-  // If nobody else waits the P goes straight to the next of them, without a thread in between that finds it.
+  // If only stopped goroutines wait, the P goes straight to the next of them, without a thread in
+  // between that finds it.
   bool only_stopped_wait = p->queue.looks_empty() && !p->has_out_of_sight() &&
                            runtime->global.size() == runtime->global.stopped();
   if (for_others && (too_many || only_stopped_wait)) {
@@ -41,14 +43,15 @@ Heir Sysmon::choose_heir(P* p, Because because, Need need) {
   std::size_t waiting = p->queue.size() + runtime->global.size();
   runtime->threads.start_spares(
       waiting, because == Because::blocked ? Threads::kMostSpares : kMostSparesForLoops);
-  // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps, that the maker of threads
-  // and all who hold Ps wait for. So does any other that is bound.
+  // A preempted goroutine brings a thread with it. It may hold the very lock, malloc's perhaps,
+  // that the maker of threads and all holders of Ps wait for. The same is true of any other bound
+  // goroutine.
   heir = choose_stopped();
   return heir.is_nobody() ? choose_bound() : heir;
 }
 
-// Whether the thread, which has used up its slice, computes on for sure, so that it is stopped as its P is taken. One that was
-// stopped before and has computed ever since need not prove it.
+// The thread has used up its slice. True: it surely still computes, so sysmon stops it as it takes
+// its P. A thread that was stopped before and has computed ever since need not prove it.
 bool Sysmon::computes_on(P* p, M* m) {
   if (valve_.is_open()) return false;
   pid_t thread = m->os.tid.load(base::relaxed);
@@ -58,19 +61,21 @@ bool Sysmon::computes_on(P* p, M* m) {
          !base::is_asleep_in_kernel(thread);
 }
 
-// Nobody is there to take the P over. If goroutines or timers wait in it, it is taken all the same: the goroutines go to the
-// global queue, where whoever runs finds them, those that are bound get the P, and timers are fired from an idle P (stand_in.h).
+// No thread can take the P over. If goroutines or timers wait in it, sysmon takes it all the same.
+// The goroutines go to the global queue, where running Ms find them. A bound goroutine gets the P.
+// Timers are fired from an idle P (stand_in.h).
 bool Sysmon::is_to_be_given_up(P* p) const {
   bool some_wait = !p->queue.looks_empty() || p->has_out_of_sight();
   return no_thread_comes() && (some_wait || p->timers.earliest_ns() <= now_ns_);
 }
 
-// Threads that run on without a P compete with the others for the CPUs: not too many at a time.
+// Threads that run on without a P compete with the others for the CPUs. So not too many may do so
+// at a time.
 bool Sysmon::too_many_run_on() const {
   return runtime->without_p.computing() >= static_cast<int>(runtime->ps.count());
 }
 
-// The P was taken from m: what sysmon, the P and the counters have to know.
+// The P was taken from m: tells sysmon, the P and the counters.
 void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   bool blocked = because == Because::blocked;
   something_happened_ = true;
@@ -82,7 +87,7 @@ void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   if (!blocked) p->counters.preemptions.increment();
   if (because == Because::ran_long) {
     std::int64_t used = base::cpu_ns_of(m->os.tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
-    // At most a slice: before that nobody waited for it.
+    // At most a slice: nobody waited for the P before that.
     std::int64_t slice_ns = std::chrono::nanoseconds(runtime->options.time_slice).count();
     p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * std::min(used, slice_ns);
   }
@@ -91,7 +96,7 @@ void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   p->seen = P::Seen{};
 }
 
-// Choose the heir, take the P, and hand it over; or put the heir back.
+// Chooses the heir, takes the P, and hands it over; or puts the heir back.
 void Sysmon::take(P* p, M* m, Because because, Need need) {
   if (m->grip.is_inside()) return retry_later(p, kUsualGapNs);
   bool is_stopped = because == Because::ran_long && computes_on(p, m);
@@ -103,7 +108,7 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
     put_back(heir);
     return retry_later(p, kUsualGapNs);
   }
-  wake_successor(m, kAnyCpu);  // of an earlier P: there is room for one
+  wake_successor(m, kAnyCpu);  // the successor for an earlier P: there is room for one
   note_taken(p, m, because, need);
   if (heir.is_nobody()) return let_go(p);
   p->end_hold(now_ns_);
@@ -120,7 +125,7 @@ void Sysmon::take_for_stopped_world(P* p, M* m) {
   runtime->without_p.add();
   runtime->without_p.note(m, now_ns_, WithoutP::Computes::no);
   p->seen = P::Seen{};
-  let_go(p);  // the world may go on again already
+  let_go(p);  // the world may have started again already
 }
 
 }  // namespace magpie::sched

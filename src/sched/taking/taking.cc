@@ -9,7 +9,7 @@
 
 namespace magpie::sched {
 
-// What an M outside holds does not change meanwhile.
+// The P that an M outside holds does not change meanwhile.
 bool take_from(M* m, const P* p) {
   if (!m->grip.ask()) return false;
   bool holds_it = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m;
@@ -29,7 +29,8 @@ Heir choose_bound() { return Heir{.bound = take_bound()}; }
 
 void put_back(Heir heir) {
   if (heir.stopped != nullptr) runtime->global.push_stopped_front(heir.stopped);
-  // Not in the stopped line: the valve lets those out that are there, and this one may need a P to go on.
+  // Not in the stopped line: the valve lets goroutines of that line out without a P, and this one
+  // may need a P to continue.
   if (heir.bound != nullptr) runtime->global.push_urgent_front(heir.bound);
   if (heir.thread != nullptr) {
     std::lock_guard hold(runtime->idle.lock());
@@ -40,7 +41,8 @@ void put_back(Heir heir) {
       runtime->idle.list_locked(heir.thread);
     }
   }
-  // The thread may have seen work and gone to sleep all the same, as it was about to be handed a P.
+  // The thread may have seen work and gone to sleep all the same, because it was about to be handed
+  // a P.
   look_again_for_others();
 }
 

@@ -7,7 +7,8 @@
 
 namespace magpie::sched {
 
-// Asking the kernel takes a while, in which the thread may leave, or begin a sleep of the runtime's own.
+// Asking the kernel takes a while. Meanwhile the thread may leave the runtime, or begin a sleep of
+// the runtime's own. So both are checked again.
 bool sleeps_for_others(const M& m, bool (*is_asleep)(pid_t thread)) {
   std::uint32_t own_sleeps = m.own_sleeps.load(base::relaxed);
   bool sleeps_by_itself = own_sleeps % 2 != 0;

@@ -12,7 +12,7 @@
 namespace magpie::sched {
 namespace {
 
-// How soon, and how seldom, to look again at one that runs without a P.
+// How soon, and how seldom, to look again at an M that runs without a P.
 constexpr std::int64_t kFirstGapNs = 1'000'000;
 constexpr std::int64_t kLongestGapNs = 5'000'000;
 
@@ -42,7 +42,7 @@ std::int64_t WithoutP::look(std::int64_t now_ns) {
     M* m = *link;
     M::WithoutP& its = m->without_p;
     bool is_back = !m->grip.is_taken();
-    // It may have come back before it was told of its successor.
+    // m may have come back before sysmon named its successor.
     if (is_back || now_ns - its.taken_ns >= Preemption::kStopsWithinNs) wake_successor(m, kAnyCpu);
     if (is_back) {
       set_computes(m, false);
@@ -50,7 +50,8 @@ std::int64_t WithoutP::look(std::int64_t now_ns) {
       *link = its.next;
       continue;
     }
-    // In a blocking call: a look costs nothing, and all that are looked at together wake sysmon together next time.
+    // Looking at a blocking call costs nothing. So look at all of them in one pass: then sysmon
+    // wakes once for them next time, and not once for each.
     if (m->is_in_blocking_call() || now_ns - its.looked_ns >= its.gap_ns) look_at(m, now_ns);
     next_look_ns = std::min(next_look_ns, its.looked_ns + its.gap_ns);
     link = &its.next;
@@ -73,7 +74,7 @@ void WithoutP::look_at(M* m, std::int64_t now_ns) {
       !m->grip.is_inside() && runtime->options.preempt && !runtime->sysmon.valve().is_open();
   set_computes(m, length > 0);
   if (length < kLongStretchNs) {
-    // One that has begun to compute is looked at again soon.
+    // An M that has begun to compute is looked at again soon.
     its.gap_ns = length > 0 ? kFirstGapNs : std::min(2 * its.gap_ns, kLongestGapNs);
   } else if (may_be_stopped && !base::is_asleep_in_kernel(thread)) {
     its.gap_ns = kFirstGapNs;

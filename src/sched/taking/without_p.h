@@ -1,7 +1,9 @@
-// without_p.h: Ms that run a goroutine although their P was taken, or given away for a blocking call.
+// without_p.h: Ms that run a goroutine without a P: sysmon took it, or the M gave it away for a
+// blocking call.
 //
-// Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. One that computes for long without a sleep
-// (stretch.h) is stopped by a signal (preempt.h) and waits for its turn like everybody; but not while the valve is open.
+// Such a goroutine runs on until it enters the runtime. Most are about to, or sleep. If a goroutine
+// computes for long without a sleep (stretch.h), sysmon stops it by a signal (preempt.h), and it
+// waits for its turn like all others. While the valve is open, sysmon stops no thread.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +16,26 @@ namespace magpie::sched {
 
 class WithoutP {
  public:
-  // m's thread, inside: it has given its P away for a blocking call, and sysmon is to note it.
+  // m's thread calls this, inside. It has given its P away for a blocking call, and sysmon is to
+  // note it.
   void announce(M* m) { announced_.announce(m); }  // [announce]
 
-  // Goroutines that run without a P, or are about to queue for one: one more, one less, and how many.
-  // seq_cst, for the detection of deadlocks.
+  // Goroutines that run without a P, or are about to queue for one: one more, one less, and how
+  // many. seq_cst, for the detection of deadlocks.
   void add() { count_.fetch_add(1, base::seq_cst); }
   void remove() { count_.fetch_sub(1, base::seq_cst); }
   int count() const { return count_.load(base::seq_cst); }
 
   // ---- sysmon only
 
-  // Its P was taken, because it computes or for another reason. `stretch`: what is known of how it computes.
+  // Sysmon took m's P, because m computes or for another reason. `stretch` is what is known of how
+  // it computes.
   enum class Computes { no, yes };
   void note(M* m, std::int64_t now_ns, Computes computes, Stretch stretch = {});
   bool any() const { return first_ != nullptr; }
-  // Those that compute, as far as is known, and have not been stopped yet.
+  // The Ms that compute, as far as is known, and have not been stopped yet.
   int computing() const { return computing_; }
-  // Looks at each, and forgets those that came back. Returns when to look again.
+  // Looks at each M, and forgets the Ms that came back. Returns when to look again.
   std::int64_t look(std::int64_t now_ns);
 
  private:

@@ -14,7 +14,8 @@ namespace {
 
 void in_child() {
   forget_waiting_threads();
-  // Another thread may have been anywhere in run(), or at the gate, also while there was no runtime.
+  // Another thread may have been anywhere in run(), or at the gate, also while there was no
+  // runtime.
   forget_outsiders();
   forget_run();
   forget_timers();
@@ -27,7 +28,8 @@ void in_child() {
   runtime = nullptr;
 }
 
-// While the program is loaded (base/per_process.h says why). No memory for it: a child must exec.
+// Registered while the program is loaded (base/per_process.h says why). If there is no memory for
+// it, a child must exec.
 [[maybe_unused]] const int at_forks = pthread_atfork(nullptr, nullptr, in_child);
 
 }  // namespace

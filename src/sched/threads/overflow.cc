@@ -33,7 +33,8 @@ void report_if_overflow(M* m, const void* address) {
       size, 4 * size);
 }
 
-// Sent by somebody, with kill() and the like: there is no address, and no instruction that would fault again.
+// Another process or thread sent the signal, with kill() and the like: there is no address, and no
+// instruction that would fault again.
 bool was_sent(const siginfo_t* info) { return info->si_code <= 0; }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -46,7 +47,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler == SIG_IGN && was_sent(info)) {
     return;
   } else {
-    // The default: fault again with it in place, or be sent the same once more.
+    // The default: fault again with the default action in place, or send the same signal once more.
     sigaction(signal, &before, nullptr);
     if (was_sent(info)) syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, info);
   }
@@ -64,7 +65,7 @@ void install_overflow_handler() {
 
 namespace {
 
-// One that somebody installed meanwhile stays.
+// A handler that the program installed meanwhile stays.
 void remove_handler(int signal, const struct sigaction& before) {
   struct sigaction now;
   sigaction(signal, nullptr, &now);

@@ -1,4 +1,5 @@
-// pin.h: Options::pin. The thread that holds P i runs on the i-th of the process's CPUs, modulo their number.
+// pin.h: Options::pin. The thread that holds P i runs on the i-th of the process's CPUs, modulo
+// their number.
 #pragma once
 
 #include <sched.h>
@@ -14,10 +15,10 @@ class Pins {
   // Remembers the CPUs that the calling thread may use.
   void prepare();
 
-  // The calling thread, m's, now holds m->p.
+  // The calling thread, which is m's, now holds m->p.
   void bind(M* m);
 
-  // The calling thread, m's, is as it was before.
+  // The calling thread, which is m's, gets back the CPUs that it had before.
   void release(M* m);
 
  private:

@@ -1,9 +1,10 @@
 // stack_shortage.h: a fresh goroutine cannot start because the system gives no memory for a stack.
 //
-// Nothing is lost: it goes back to the global queue and is tried again, for goroutines that end give their
-// stacks back. Said once on stderr. A thread that meets nothing but such goroutines pauses between its
-// tries. The program is ended, with what to do about it, when for a while nothing but them was met, and no
-// goroutine runs or could, nor has a plain thread ever used the runtime, which might wake one.
+// Nothing is lost. The goroutine goes back to the global queue and is tried again, for goroutines
+// that end give their stacks back. The runtime warns once on stderr. A thread that finds only such
+// goroutines pauses between its tries. The runtime ends the program, with advice, when three things
+// hold. For a while all goroutines that were found lacked a stack. No goroutine runs or could run,
+// and no timer is armed. No plain thread has ever used the runtime, which might wake a goroutine.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,12 @@ class StackShortage {
  public:
   enum class Advice { try_the_next, pause };
 
-  // A goroutine was taken from a queue and there was no stack of so many bytes for it.
+  // An M took a goroutine from a queue, and there was no stack of this size for it.
   Advice note(std::size_t stack_size);
 
  private:
   static constexpr std::uint32_t kTriesPerRound = 16;
-  static constexpr std::int64_t kNewAfterNs = 200'000'000;  // so long without a failure: it is over
+  static constexpr std::int64_t kNewAfterNs = 200'000'000;  // no failure for this long: it is over
   static constexpr std::int64_t kPatienceNs = 2'000'000'000;
 
   base::Lock lock_;
@@ -37,7 +38,7 @@ class StackShortage {
   std::uint32_t tries_ = 0;            // failures in a row
 };
 
-// Puts g back, with a pause if there is nothing else to do.
+// Puts g back, and pauses if there is nothing else to do.
 void put_off(G* g);
 
 }  // namespace magpie::sched

@@ -33,7 +33,7 @@ base::Lock handler_lock;
     pthread_atfork([] { handler_lock.lock(); }, [] { handler_lock.unlock(); },
                    [] { handler_lock.unlock(); });
 
-// Guarded by handler_lock. Goroutines may fail during exit().
+// Guarded by handler_lock. Immortal, as goroutines may fail during exit().
 constinit base::Immortal<std::shared_ptr<Handler>> chosen_handler;
 
 std::string describe_current_exception() {
@@ -56,7 +56,7 @@ std::shared_ptr<Handler> current_handler() {
   return chosen_handler.value;
 }
 
-// Inside a handler: it is the current exception.
+// Inside a handler: the exception is the current one.
 [[noreturn]] void terminate_for(G* g) {
   std::string what = describe_current_exception();
   base::warn("goroutine %lu%s%s%s ended by an uncaught exception: %s",
@@ -79,7 +79,7 @@ void refuse_to_unwind() { (void)detail::caught(); }
 void handle(_Unwind_Exception* exception) {
   abi::__cxa_begin_catch(exception);
   std::shared_ptr<Handler> mine = current_handler();
-  if (mine == nullptr) terminate_for(current_m()->current);  // it was taken away meanwhile
+  if (mine == nullptr) terminate_for(current_m()->current);  // the program removed it meanwhile
   (*mine)(std::current_exception());
   abi::__cxa_end_catch();
 }

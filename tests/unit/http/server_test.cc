@@ -3,6 +3,8 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 
+#include <atomic>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -102,7 +104,7 @@ TEST(HttpServer, APeerWhoseNextRequestIsAlwaysThereGivesWayToOthers) {
 TEST(HttpServer, APeerWhoseNextByteIsAlwaysThereGivesWayToOthers) {
   run(Options{.procs = 1, .preempt = false}, [] {
     constexpr int kBytes = 500;
-    bool begun = false, served = false;
+    std::atomic<bool> begun{false}, served{false};
     Server server;
     server.handle("POST /", [&](Request& req, Response& res) {
       begun = true;
@@ -118,8 +120,14 @@ TEST(HttpServer, APeerWhoseNextByteIsAlwaysThereGivesWayToOthers) {
              std::string(kBytes, 'x'));
     talk.end();
     int turns_of_head = 0, turns_of_body = 0;
-    for (; !begun; ++turns_of_head) yield();
-    for (; !served; ++turns_of_body) yield();
+    while (!begun) {
+      ++turns_of_head;
+      yield();
+    }
+    while (!served) {
+      ++turns_of_body;
+      yield();
+    }
     EXPECT_GE(turns_of_head, kBytes);
     EXPECT_GE(turns_of_body, kBytes / 16);
     EXPECT_EQ(status_of(talk.hear_all()), 200);
