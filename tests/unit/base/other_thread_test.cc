@@ -8,6 +8,8 @@
 #include <atomic>
 #include <thread>
 
+#include "base/sanitizer.h"
+
 namespace magpie::base {
 namespace {
 
