@@ -140,7 +140,7 @@ class Timer {
   }
 
  private:
-  friend Timer detail::make_call_timer(DeadlineNs first, TimerCall call);
+  friend Timer detail::make_call_timer(detail::DeadlineNs first, detail::TimerCall call);
   explicit Timer(detail::TimerHandle handle) : handle_(std::move(handle)) {}
 
   detail::TimerHandle handle_;
