@@ -71,7 +71,7 @@ namespace {
 
 // One that nobody serves. The lock is held from before the waiter is told of until it can be woken.
 struct LoneSleeper {
-  base::Lock lock;
+  base::UncheckedLock lock;
   bool waits = true;  // guarded by lock
 };
 
