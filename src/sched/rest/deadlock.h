@@ -6,10 +6,13 @@
 // call us hide a deadlock; nothing makes one up.
 #pragma once
 
+#include "base/annotations.h"
+#include "sched/rest/idle_lock.h"
+
 namespace magpie::sched {
 
-// With the lists' lock held: as far as the scheduler can tell, can nobody run?
-[[nodiscard]] bool may_be_deadlock();
+// As far as the scheduler can tell, can nobody run?
+[[nodiscard]] bool may_be_deadlock() MAGPIE_REQUIRES(idle_lock());
 
 // Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again after: a thread
 // that woke somebody and ended in between is no longer there, but has been seen to come.

@@ -16,6 +16,8 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
+#include "sched/rest/idle_lock.h"
 #include "sched/run/world_phase.h"
 
 namespace magpie::sched {
@@ -51,8 +53,8 @@ class World {
   // Ps that whoever stops the world still waits for.
   std::uint32_t still_held() const { return phase_.still_held(); }
 
-  // A P that its holder gives up, while the world goes on or stops. Idle's lock is held.
-  void take_back_locked(P* p);
+  // A P that its holder gives up, while the world goes on or stops.
+  void take_back_locked(P* p) MAGPIE_REQUIRES(idle_lock());
 
  private:
   WorldPhase phase_;  // [world]

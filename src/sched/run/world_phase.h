@@ -20,8 +20,10 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/event.h"
+#include "sched/rest/idle_lock.h"
 
 namespace magpie::sched {
 
@@ -44,16 +46,18 @@ class WorldPhase {
   // ---- under Idle's lock
 
   // Before it takes the idle Ps; then with the number of those that others hold. True: wait_until_stopped() has to follow.
-  void begin_stop_locked() { phase_.store(Phase::stopping, base::relaxed); }
-  [[nodiscard]] bool must_wait_locked(std::uint32_t held) {
+  void begin_stop_locked() MAGPIE_REQUIRES(idle_lock()) {
+    phase_.store(Phase::stopping, base::relaxed);
+  }
+  [[nodiscard]] bool must_wait_locked(std::uint32_t held) MAGPIE_REQUIRES(idle_lock()) {
     still_held_.store(held, base::relaxed);
     return held != 0;
   }
-  void start_locked() { phase_.store(Phase::goes_on, base::relaxed); }
-  void end_locked() { phase_.store(Phase::ending, base::relaxed); }
+  void start_locked() MAGPIE_REQUIRES(idle_lock()) { phase_.store(Phase::goes_on, base::relaxed); }
+  void end_locked() MAGPIE_REQUIRES(idle_lock()) { phase_.store(Phase::ending, base::relaxed); }
 
   // A P that its holder gives up. True: it is left to whoever stops the world; false: it is idle.
-  [[nodiscard]] bool give_to_stopper_locked() {
+  [[nodiscard]] bool give_to_stopper_locked() MAGPIE_REQUIRES(idle_lock()) {
     if (phase_.load(base::relaxed) != Phase::stopping) return false;
     std::uint32_t held = still_held_.load(base::relaxed) - 1;
     still_held_.store(held, base::relaxed);

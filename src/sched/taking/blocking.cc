@@ -8,10 +8,10 @@
 // takes wake-ups of sleeping CPUs each time: it hands its P over itself. A call that then returns at once ends that.
 #include <magpie/blocking.h>
 
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/rest/wake.h"
@@ -33,7 +33,7 @@ bool is_waited_for(P* p) {
 // Null: none sleeps. A new one is not worth it: until it has begun the P would lie idle, and sysmon would have to take it back if the
 // thread needs a lock to begin that a stopped one holds.
 M* take_sleeping_thread() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked();
 }
 
