@@ -6,6 +6,11 @@ target_compile_options(magpie_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MAGPIE_WERROR}>>:-Werror>)
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # Which lock guards what: src/base/annotations.h.
+  target_compile_options(magpie_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>)
+endif()
+
 set(magpie_known_sanitizers "" "address" "undefined" "address,undefined" "thread")
 if(NOT MAGPIE_SANITIZE IN_LIST magpie_known_sanitizers)
   message(FATAL_ERROR "MAGPIE_SANITIZE is \"${MAGPIE_SANITIZE}\"; use \"address,undefined\" or \"thread\"")

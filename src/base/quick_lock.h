@@ -31,6 +31,7 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/cpu.h"
 #include "base/fence.h"
@@ -84,8 +85,8 @@ class QuickLockWords {
 
 #ifndef MAGPIE_MODEL
 // Models Lockable. The rules of base::Lock hold for its holder: no blocking, no user code, no
-// wake-ups.
-class QuickLock {
+// wake-ups. Unchecked as UncheckedLock in base/lock.h.
+class UncheckedQuickLock {
  public:
   // prepare_fences() has been called.
   void lock() {
@@ -137,6 +138,18 @@ class QuickLock {
   }
 
   QuickLockWords words_;
+};
+
+// The same, and Clang checks it as it checks base::Lock.
+class MAGPIE_LOCK_TYPE QuickLock {
+ public:
+  void lock() MAGPIE_ACQUIRES() { lock_.lock(); }
+  bool try_lock() MAGPIE_TRIES_TO_ACQUIRE(true) { return lock_.try_lock(); }
+  void unlock() MAGPIE_RELEASES() { lock_.unlock(); }
+  void assume_held() const MAGPIE_ASSUMES_HELD {}
+
+ private:
+  UncheckedQuickLock lock_;
 };
 #endif
 

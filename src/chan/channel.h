@@ -54,8 +54,8 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   const detail::ElementKind* kind = nullptr;
   std::byte* ring = nullptr;  // null: unbuffered, or elements without size
 
-  base::QuickLock lock;  // [quick-lock]
-  ChanState state;       // [chan]
+  base::UncheckedQuickLock lock;  // [quick-lock]
+  ChanState state;                // [chan]
 
   // guarded by lock
   std::size_t receive_at = 0;  // bytes into the ring

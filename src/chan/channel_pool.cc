@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/fence.h"
+#include "base/guard.h"
 #include "base/lock.h"
 #include "base/thread_end.h"
 #include "chan/channel.h"
@@ -35,12 +35,13 @@ struct Chain {
 };
 
 base::Lock lock;
-Chain shared;  // guarded by lock
+Chain shared MAGPIE_GUARDED_BY(lock);
 
 // The child of a fork finds the lock free and the chain whole. base/per_process.h says why it is
 // registered here.
-[[maybe_unused]] const int pool_at_forks =
-    pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
+[[maybe_unused]] const int pool_at_forks = pthread_atfork(
+    []() MAGPIE_ACQUIRES(lock) { lock.lock(); }, []() MAGPIE_RELEASES(lock) { lock.unlock(); },
+    []() MAGPIE_RELEASES(lock) { lock.unlock(); });
 
 void move_batch(Chain& from, Chain& to) {
   for (std::size_t i = 0; i < kBatch && from.count != 0; ++i) to.push(from.pop());
@@ -61,7 +62,7 @@ void give_back_at_end(AtHand& mine) {
       [](void* its) {
         auto& ended = *static_cast<AtHand*>(its);
         ended.is_given_back = false;
-        std::lock_guard hold(lock);
+        base::Guard hold(lock);
         while (ended.chain.count != 0) shared.push(ended.chain.pop());
       },
       &mine);
@@ -71,7 +72,7 @@ void give_back_at_end(AtHand& mine) {
   give_back_at_end(at);
   Chain& mine = at.chain;
   {
-    std::lock_guard hold(lock);
+    base::Guard hold(lock);
     move_batch(shared, mine);
   }
   if (mine.count != 0) return;
@@ -82,7 +83,7 @@ void give_back_at_end(AtHand& mine) {
 }
 
 [[gnu::noinline]] void give_batch(Chain& mine) {
-  std::lock_guard hold(lock);
+  base::Guard hold(lock);
   move_batch(mine, shared);
 }
 

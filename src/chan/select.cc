@@ -168,7 +168,7 @@ class Locks {
   }
 
   // Returns when unlock_all() has released the last lock, with that lock.
-  base::QuickLock& last_lock() const { return channel_of(*order_[last_first()]).lock; }
+  base::UncheckedQuickLock& last_lock() const { return channel_of(*order_[last_first()]).lock; }
 
  private:
   bool is_first(std::size_t i) const {
@@ -226,7 +226,7 @@ bool release(Waiter&, void* mine) {
 // The deadline may pass before release() has run: then it comes first.
 bool withdraw_select(Waiter&, void* mine) {
   auto& wait = *static_cast<Wait*>(mine);
-  base::QuickLock& last = wait.locks.last_lock();
+  base::UncheckedQuickLock& last = wait.locks.last_lock();
   last.lock();
   bool won = wait.word.try_win(SelectWord::kTimeIsUp);
   last.unlock();

@@ -56,7 +56,7 @@ class InsideLock {
   }
 
  private:
-  base::Lock lock_;
+  base::UncheckedLock lock_;
   bool entered_ = false;  // guarded by lock_
 };
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "base/guard.h"
 #include "base/os.h"
 
 namespace magpie::poll {
@@ -13,7 +14,7 @@ SlotTable::~SlotTable() {
 }
 
 Slot* SlotTable::take() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   if (Slot* slot = free_) {
     free_ = slot->next_free;
     slot->begin();
@@ -36,7 +37,7 @@ Slot* SlotTable::take() {
 
 void SlotTable::give(Slot* slot) {
   slot->end();  // [slot] before it is free
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   slot->next_free = free_;
   free_ = slot;
 }

@@ -22,9 +22,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <new>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "poll/readiness.h"
@@ -103,8 +103,7 @@ class SlotTable {
   }
 
   base::Lock lock_;
-  // guarded by lock_
-  Slot* free_ = nullptr;
+  Slot* free_ MAGPIE_GUARDED_BY(lock_) = nullptr;
   // As in [grown-table]: a chunk is there before the count says so, and readers read the count
   // first. Written under lock_
   base::Atomic<Slot*> chunks_[kMostChunks] = {};  // atomic [grown-table]

@@ -72,7 +72,7 @@ namespace {
 // A waiter that nobody serves. The lock is held from before the canceller knows the waiter until
 // the waiter can be woken.
 struct LoneSleeper {
-  base::Lock lock;
+  base::UncheckedLock lock;
   bool waits = true;  // guarded by lock
 };
 

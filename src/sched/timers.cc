@@ -93,13 +93,14 @@ void drop_abandoned() {
   }
 }
 
-void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
+// Unchecked, both: the lock is held while the goroutine parks.
+MAGPIE_UNCHECKED void arm_and_hold(M* m, Timer& timer, std::int64_t when_ns) {
   TimerSet& timers = m->p->timers;
   timers.lock().lock();
   if (timers.insert_locked(timer, when_ns)) m->timer_owed_ns = when_ns;
 }
 
-void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
+MAGPIE_UNCHECKED void release_held_timers(M* m) { m->p->timers.lock().unlock(); }
 
 void drop_timers() {
   sets_gate.close();

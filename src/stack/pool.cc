@@ -3,11 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/guard.h"
 #include "base/os.h"
 #include "stack/guard.h"
 
@@ -140,7 +140,7 @@ void Pool::give(std::span<Stack* const> stacks) {
   }
   std::int64_t now_ns = base::coarse_now_ns();
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     warm_.push(stacks);
     if (warm_.size() > kAlwaysWarm && next_trim_ns() == kNever) {
       least_warm_ = warm_.size();
@@ -156,7 +156,7 @@ void Pool::trim(std::int64_t now_ns) {
     std::array<Stack*, kTrimBatch> batch;
     std::size_t count;
     {
-      std::lock_guard hold(lock_);
+      base::Guard hold(lock_);
       if (now_ns < next_trim_ns()) return;
       std::size_t least = least_warm_;
       std::size_t unneeded = least > kAlwaysWarm ? least - kAlwaysWarm : 0;
@@ -182,12 +182,12 @@ void Pool::make_cold(std::span<Stack* const> stacks) {
     base::close_fiber(stack->fiber);
     madvise(stack->low, stack_size_ - guard_bytes(), MADV_DONTNEED);
   }
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   cold_.push(std::span<std::byte* const>(cold.data(), filled));
 }
 
 Pool::Usage Pool::usage() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return Usage{.stacks = carved_, .warm = warm_.size(), .cold = cold_.size()};
 }
 
@@ -206,7 +206,7 @@ Stack* Cache::take(Pool& pool) {
 
 void Cache::refill(Pool& pool) {
   {
-    std::lock_guard hold(pool.lock_);
+    base::Guard hold(pool.lock_);
     size_ = untouched_ = pool.take_warm_locked({stacks_.data(), kRefill});
   }
   for (std::size_t i = 0; i < size_; ++i) base::prefetch_to_write(stacks_[i]);

@@ -22,6 +22,7 @@
 #include <limits>
 #include <span>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "base/page_array.h"
@@ -74,9 +75,9 @@ class Pool {
     std::size_t carved;  // stacks made so far, from the low end
   };
 
-  std::size_t take_warm_locked(std::span<Stack*> out);
-  Stack* carve_and_unlock();
-  bool add_slab_locked();
+  std::size_t take_warm_locked(std::span<Stack*> out) MAGPIE_REQUIRES(lock_);
+  Stack* carve_and_unlock() MAGPIE_RELEASES(lock_);
+  bool add_slab_locked() MAGPIE_REQUIRES(lock_);
   void give_back_depths(Stack* stack) const;
   void make_cold(std::span<Stack* const> stacks);
   std::byte* memory_of(Stack* stack) const;
@@ -86,14 +87,13 @@ class Pool {
   const std::size_t distance_;
 
   base::Lock lock_;
-  // guarded by lock_
   // Both reserve room for every stack when its slab is made. So giving cannot fail, and asks for no
   // memory.
-  base::PageList<Stack*> warm_;  // the last is the hottest
-  base::PageList<std::byte*> cold_;
-  std::size_t least_warm_ = 0;  // since the trimming period began
-  base::PageList<Slab> slabs_;
-  std::size_t carved_ = 0;
+  base::PageList<Stack*> warm_ MAGPIE_GUARDED_BY(lock_);  // the last is the hottest
+  base::PageList<std::byte*> cold_ MAGPIE_GUARDED_BY(lock_);
+  std::size_t least_warm_ MAGPIE_GUARDED_BY(lock_) = 0;  // since the trimming period began
+  base::PageList<Slab> slabs_ MAGPIE_GUARDED_BY(lock_);
+  std::size_t carved_ MAGPIE_GUARDED_BY(lock_) = 0;
   base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic, written under lock_: a time
 };
 

@@ -23,7 +23,7 @@ using sync::SignalWord;
 namespace {
 
 struct CondSleeper : sync::Sleeper {
-  CondSleeper(base::Lock& l, WaitList& waiters, const std::stop_token* its_stop)
+  CondSleeper(base::UncheckedLock& l, WaitList& waiters, const std::stop_token* its_stop)
       : lock(l), list(waiters), stop(its_stop) {
     Presence presence;
     lock.lock();
@@ -38,7 +38,7 @@ struct CondSleeper : sync::Sleeper {
     lock.unlock();
   }
 
-  base::Lock& lock;
+  base::UncheckedLock& lock;
   WaitList& list;
   const std::stop_token* const stop;  // null: it waits without
   SignalWord signal;
@@ -80,7 +80,7 @@ void give_up(CondSleeper& self) {
 enum class HowMany { one, all };
 
 // With `stopped`: those who wait with this token.
-void notify(base::Lock& lock, WaitList& list, HowMany how_many,
+void notify(base::UncheckedLock& lock, WaitList& list, HowMany how_many,
             const std::stop_token* stopped = nullptr) {
   Presence presence;
   sync::Woken<CondSleeper> notified;
@@ -100,7 +100,7 @@ void notify(base::Lock& lock, WaitList& list, HowMany how_many,
   });
 }
 
-bool somebody_withdraws(base::Lock& lock, WaitList& list) {
+bool somebody_withdraws(base::UncheckedLock& lock, WaitList& list) {
   Presence presence;
   lock.lock();
   bool found = false;

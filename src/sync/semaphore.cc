@@ -27,11 +27,11 @@ namespace {
 
 // References, not the Semaphore: its insides are private.
 struct UnitSleeper : sync::Sleeper {
-  UnitSleeper(SemaphoreWord::Word& w, base::Lock& l, WaitList& waiters, InTransit its_given,
-              std::int64_t wanted)
+  UnitSleeper(SemaphoreWord::Word& w, base::UncheckedLock& l, WaitList& waiters,
+              InTransit its_given, std::int64_t wanted)
       : word(w), lock(l), list(waiters), given(its_given), units(wanted) {}
   SemaphoreWord::Word& word;
-  base::Lock& lock;
+  base::UncheckedLock& lock;
   WaitList& list;
   InTransit given;
   const std::int64_t units;

@@ -13,7 +13,7 @@ struct Sleeper : sched::WaitRecord {
 
 // For Waiter::wait: the list's lock is held until the waiter can be woken.
 inline bool unlock_when_asleep(sched::Waiter&, void* lock) {
-  static_cast<base::Lock*>(lock)->unlock();
+  static_cast<base::UncheckedLock*>(lock)->unlock();
   return true;
 }
 

@@ -15,13 +15,13 @@
 
 namespace magpie::sync {
 
-static_assert(sizeof(base::Lock) == sizeof(std::atomic<std::uint32_t>));
+static_assert(sizeof(base::UncheckedLock) == sizeof(std::atomic<std::uint32_t>));
 static_assert(sizeof(sched::WaitList) == sizeof(detail::WaitStorage));
 static_assert(alignof(sched::WaitList) == alignof(detail::WaitStorage));
 static_assert(std::is_trivially_destructible_v<sched::WaitList>);
 
-inline base::Lock& as_lock(std::atomic<std::uint32_t>& word) {
-  return reinterpret_cast<base::Lock&>(word);
+inline base::UncheckedLock& as_lock(std::atomic<std::uint32_t>& word) {
+  return reinterpret_cast<base::UncheckedLock&>(word);
 }
 
 inline sched::WaitList& as_list(detail::WaitStorage& storage) {

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <mutex>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/guard.h"
 #include "sched/entry.h"
 #include "sched/timers.h"
 
@@ -35,12 +35,12 @@ std::int64_t next_tick(std::int64_t when_ns, std::int64_t period_ns, std::int64_
 void* TimerState::fire_state(timer::Timer& timer) {
   auto& self = static_cast<TimerState&>(timer);
   self.lock.lock();
-  self.fire_locked();
+  self.fire_and_unlock();
   return nullptr;
 }
 
-// Releases the lock, and gives the record back: to a set, to its owners, or to the heap.
-void TimerState::fire_locked() {
+// Gives the record back: to a set, to its owners, or to the heap.
+void TimerState::fire_and_unlock() {
   std::int64_t now = base::now_ns();
   std::int64_t again = kNoDeadline;
   if (std::optional<std::int64_t> instead = firing.take_word()) {
@@ -128,7 +128,7 @@ bool TimerState::stop() {
 // It ticks, or fires, or is over.
 bool TimerState::stop_late() {
   sched::Entry entry;  // the firer must not wait for a holder that lost its P
-  std::lock_guard hold(lock);
+  base::Guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   bool was_active = std::exchange(is_for_ever, false) || where == TimerSet::Removal::removed;
   if (where == TimerSet::Removal::firing && firing.may_leave_word())
@@ -146,7 +146,7 @@ void TimerState::wait_until_idle() const {
 
 bool TimerState::reset(DeadlineNs first, std::int64_t period) {
   sched::Entry entry;
-  std::lock_guard hold(lock);
+  base::Guard hold(lock);
   TimerSet::Removal where = sched::disarm(*this);
   bool was_active = std::exchange(is_for_ever, false) || where == TimerSet::Removal::removed;
   bool unreceived = take_back_locked();
@@ -167,12 +167,12 @@ Chan<TimePoint> TimerState::channel() {
   if (calls()) return Chan<TimePoint>::nil();
   {
     sched::Entry entry;
-    std::lock_guard hold(lock);
+    base::Guard hold(lock);
     if (values != Chan<TimePoint>::nil()) return values;
   }
   Chan<TimePoint> fresh(1);
   sched::Entry entry;
-  std::lock_guard hold(lock);
+  base::Guard hold(lock);
   if (values == Chan<TimePoint>::nil()) {
     if (unseen_ns != 0) (void)fresh.try_send(as_time_point(unseen_ns));  // nobody waits for it yet
     unseen_ns = 0;
@@ -194,7 +194,7 @@ void TimerState::last_handle_gone() {
   if (!wanted) stop();
   {
     sched::Entry entry;
-    std::lock_guard hold(lock);
+    base::Guard hold(lock);
     timer::TimerWord::View where = word.view();
     if (firing.leave_to_firing(where)) return;  // once the lock is free it may be gone
   }

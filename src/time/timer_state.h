@@ -11,6 +11,7 @@
 #include <magpie/chan.h>
 #include <magpie/time.h>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "time/firing.h"
@@ -41,21 +42,22 @@ struct TimerState : timer::Timer {
 
   base::Lock lock;
   // guarded by lock
-  std::int64_t period_ns;                           // if it ticks
+  std::int64_t period_ns MAGPIE_GUARDED_BY(lock);   // if it ticks
   Chan<TimePoint> values = Chan<TimePoint>::nil();  // made when somebody asks for it
-  std::int64_t unseen_ns = 0;  // when it fired before anybody asked; 0: it did not
-  TimerFiring firing;          // [timer-firing]
-  bool is_for_ever = false;    // it was started, for a time that never comes
+  // When it fired before anybody asked; 0: it did not.
+  std::int64_t unseen_ns MAGPIE_GUARDED_BY(lock) = 0;
+  TimerFiring firing;        // [timer-firing]
+  bool is_for_ever = false;  // it was started, for a time that never comes
 
  private:
   static void* fire_state(timer::Timer& timer);
   static void drop_state(timer::Timer& timer);
 
   bool stop_late();
-  void fire_locked();
-  bool deliver_locked(std::int64_t now_ns);
-  bool take_back_locked();
-  [[nodiscard]] bool finish_and_unlock(bool dies);
+  void fire_and_unlock() MAGPIE_RELEASES(lock);
+  bool deliver_locked(std::int64_t now_ns) MAGPIE_REQUIRES(lock);
+  bool take_back_locked() MAGPIE_REQUIRES(lock);
+  [[nodiscard]] bool finish_and_unlock(bool dies) MAGPIE_RELEASES(lock);
   void wait_until_idle() const;
   void free_outside();
 };

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/guard.h"
 
 namespace magpie::timer {
 
@@ -153,7 +154,7 @@ void TimerSet::Heap::drop_dead() {
 
 // ---- strays
 
-void TimerSet::add_stray(Timer& timer) {
+void TimerSet::add_stray_locked(Timer& timer) {
   timer.place = kStray;
   timer.previous = nullptr;
   timer.next = strays_;
@@ -161,12 +162,12 @@ void TimerSet::add_stray(Timer& timer) {
   strays_ = &timer;
 }
 
-void TimerSet::remove_stray(Timer& timer) {
+void TimerSet::remove_stray_locked(Timer& timer) {
   (timer.previous == nullptr ? strays_ : timer.previous->next) = timer.next;
   if (timer.next != nullptr) timer.next->previous = timer.previous;
 }
 
-Timer* TimerSet::earliest_stray() {
+Timer* TimerSet::earliest_stray_locked() {
   Timer* earliest = strays_;
   for (Timer* timer = strays_; timer != nullptr; timer = timer->next) {
     if (timer->when_ns < earliest->when_ns) earliest = timer;
@@ -180,7 +181,7 @@ void TimerSet::publish_locked(std::size_t size) {
   std::int64_t earliest = kNever;
   if (Entry* entry = in_order_.front()) earliest = entry->when_ns;
   if (Entry* entry = heap_.top()) earliest = std::min(earliest, entry->when_ns);
-  if (strays_ != nullptr) earliest = std::min(earliest, earliest_stray()->when_ns);
+  if (strays_ != nullptr) earliest = std::min(earliest, earliest_stray_locked()->when_ns);
   // Relaxed: the fences of sched/rest/timer_duty.h order it for Ms that sleep by it.
   if (earliest_ns_.load(base::relaxed) != earliest) earliest_ns_.store(earliest, base::relaxed);
   size_.store(size, base::relaxed);
@@ -190,7 +191,7 @@ bool TimerSet::insert_locked(Timer& timer, std::int64_t when_ns) {
   std::int64_t before = earliest_ns();
   timer.when_ns = when_ns;
   timer.word.enter(this);
-  if (!in_order_.insert(timer, when_ns) && !heap_.insert(timer, when_ns)) add_stray(timer);
+  if (!in_order_.insert(timer, when_ns) && !heap_.insert(timer, when_ns)) add_stray_locked(timer);
   size_.store(size() + 1, base::relaxed);
   if (when_ns >= before) return false;
   earliest_ns_.store(when_ns, base::relaxed);  // relaxed: as in publish_locked
@@ -198,7 +199,7 @@ bool TimerSet::insert_locked(Timer& timer, std::int64_t when_ns) {
 }
 
 bool TimerSet::insert(Timer& timer, std::int64_t when_ns) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return insert_locked(timer, when_ns);
 }
 
@@ -212,7 +213,7 @@ void TimerSet::remove_locked(Timer& timer) {
       heap_.remove(place);
       break;
     default:
-      remove_stray(timer);
+      remove_stray_locked(timer);
   }
   timer.word.leave();
   publish_locked(size() - 1);
@@ -226,7 +227,7 @@ TimerSet::Removal TimerSet::remove(Timer& timer) {
       timer.word.leave();
       return Removal::removed;
     }
-    std::lock_guard hold(set->lock_);
+    base::Guard hold(set->lock_);
     if (timer.word.view().set != set) continue;  // it was taken, or moved, meanwhile
     set->remove_locked(timer);
     return Removal::removed;
@@ -236,7 +237,7 @@ TimerSet::Removal TimerSet::remove(Timer& timer) {
 Timer* TimerSet::take_earliest_locked(std::int64_t not_after_ns) {
   Entry* first = in_order_.front();
   Entry* top = heap_.top();
-  Timer* timer = strays_ == nullptr ? nullptr : earliest_stray();
+  Timer* timer = strays_ == nullptr ? nullptr : earliest_stray_locked();
   std::int64_t when = timer == nullptr ? kNever : timer->when_ns;
   enum class From { strays, in_order, heap } from = From::strays;
   if (top != nullptr && (timer == nullptr || top->when_ns < when)) {
@@ -252,13 +253,13 @@ Timer* TimerSet::take_earliest_locked(std::int64_t not_after_ns) {
   } else if (from == From::heap) {
     heap_.pop_top();
   } else {
-    remove_stray(*timer);
+    remove_stray_locked(*timer);
   }
   return timer;
 }
 
 std::size_t TimerSet::take_due(std::int64_t now_ns, std::span<Timer*> out) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   std::size_t count = 0;
   while (count < out.size()) {
     Timer* timer = take_earliest_locked(now_ns);
@@ -272,12 +273,14 @@ std::size_t TimerSet::take_due(std::int64_t now_ns, std::span<Timer*> out) {
 
 void TimerSet::move_all_to(TimerSet& other) {
   std::scoped_lock hold(lock_, other.lock_);
+  lock_.assume_held();
+  other.lock_.assume_held();
   while (Timer* timer = take_earliest_locked(kNever)) other.insert_locked(*timer, timer->when_ns);
   publish_locked(0);
 }
 
 Timer* TimerSet::take_any() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   Timer* timer = take_earliest_locked(kNever);
   if (timer == nullptr) return nullptr;
   timer->word.take();

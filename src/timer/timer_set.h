@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/cpu.h"
 #include "base/page_array.h"
@@ -35,12 +36,12 @@ class TimerSet {
   TimerSet(const TimerSet&) = delete;
   TimerSet& operator=(const TimerSet&) = delete;
 
-  base::QuickLock& lock() { return lock_; }
+  base::QuickLock& lock() MAGPIE_RETURNS_LOCK(lock_) { return lock_; }
 
   // True: it is the earliest of this set now. Never fails. The timer is idle, or it fires and the
   // caller is its fire.
   bool insert(Timer& timer, std::int64_t when_ns);
-  bool insert_locked(Timer& timer, std::int64_t when_ns);
+  bool insert_locked(Timer& timer, std::int64_t when_ns) MAGPIE_REQUIRES(lock_);
 
   // [timer]
   enum class Removal { removed, idle, firing };
@@ -128,20 +129,19 @@ class TimerSet {
                                  kStray = std::uint64_t{2} << 62;
   static constexpr std::uint64_t kPart = std::uint64_t{3} << 62;
 
-  void add_stray(Timer& timer);
-  void remove_stray(Timer& timer);
-  Timer* earliest_stray();
-  void remove_locked(Timer& timer);
-  Timer* take_earliest_locked(std::int64_t not_after_ns);
-  void publish_locked(std::size_t size);
+  void add_stray_locked(Timer& timer) MAGPIE_REQUIRES(lock_);
+  void remove_stray_locked(Timer& timer) MAGPIE_REQUIRES(lock_);
+  Timer* earliest_stray_locked() MAGPIE_REQUIRES(lock_);
+  void remove_locked(Timer& timer) MAGPIE_REQUIRES(lock_);
+  Timer* take_earliest_locked(std::int64_t not_after_ns) MAGPIE_REQUIRES(lock_);
+  void publish_locked(std::size_t size) MAGPIE_REQUIRES(lock_);
 
   static constexpr std::size_t kForgotten = ~std::size_t{0};
 
   base::QuickLock lock_;  // [quick-lock]: sets live as long as the scheduler
-  // guarded by lock_
-  InOrder in_order_;
-  Heap heap_;
-  Timer* strays_ = nullptr;
+  InOrder in_order_ MAGPIE_GUARDED_BY(lock_);
+  Heap heap_ MAGPIE_GUARDED_BY(lock_);
+  Timer* strays_ MAGPIE_GUARDED_BY(lock_) = nullptr;
   // atomic, written under lock_: read by anyone; see [timer-duty]
   base::Atomic<std::int64_t> earliest_ns_{kNever};
   base::Atomic<std::size_t> size_{0};

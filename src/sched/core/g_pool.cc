@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/guard.h"
 #include "base/os.h"
 
 namespace magpie::sched {
@@ -14,17 +15,17 @@ GPool::~GPool() {
 }
 
 std::size_t GPool::take(std::span<G*> out) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   std::size_t count = std::min(out.size(), free_count_);
   if (count != 0) {
     free_count_ -= count;
     std::copy_n(free_.data() + free_count_, count, out.begin());
     return count;
   }
-  if (slab_count_ == 0 || last_slab().carved == last_slab().capacity) {
+  if (slab_count_ == 0 || last_slab_locked().carved == last_slab_locked().capacity) {
     if (!add_slab_locked()) return 0;
   }
-  Slab& slab = last_slab();
+  Slab& slab = last_slab_locked();
   count = std::min(out.size(), slab.capacity - slab.carved);
   slab.carved += count;
   // Caches are used from their end. So the lowest address is last in the array, and memory is
@@ -34,7 +35,7 @@ std::size_t GPool::take(std::span<G*> out) {
 }
 
 void GPool::give(std::span<G* const> records) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   std::copy(records.begin(), records.end(), free_.data() + free_count_);
   free_count_ += records.size();
 }
@@ -42,8 +43,9 @@ void GPool::give(std::span<G* const> records) {
 // Asks the kernel for memory under the lock. That is rare, and two threads that both found the pool
 // empty should not map twice.
 bool GPool::add_slab_locked() {
-  std::size_t bytes = slab_count_ == 0 ? kFirstSlabBytes
-                                       : std::min(last_slab().mapped_bytes * 4, kLargestSlabBytes);
+  std::size_t bytes = slab_count_ == 0
+                          ? kFirstSlabBytes
+                          : std::min(last_slab_locked().mapped_bytes * 4, kLargestSlabBytes);
   std::size_t room = GlobalQueue::bytes_of_room(bytes / sizeof(G));
   std::size_t capacity = (bytes - room) / sizeof(G);
   bool has_room =

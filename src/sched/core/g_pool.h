@@ -10,9 +10,9 @@
 
 #include <array>
 #include <cstddef>
-#include <mutex>
 #include <span>
 
+#include "base/annotations.h"
 #include "base/lock.h"
 #include "base/page_array.h"
 #include "sched/core/g.h"
@@ -34,13 +34,14 @@ class GPool {
   // Calls f(g) for every record ever carved, also for free ones. Records may change meanwhile.
   template <class F>
   void for_each(F f) {
-    std::unique_lock hold(lock_);
+    lock_.lock();
     for (std::size_t i = 0; i < slab_count_; ++i) {
       Slab slab = slabs_[i];
-      hold.unlock();
+      lock_.unlock();
       for (std::size_t k = 0; k < slab.carved; ++k) f(slab.records + k);
-      hold.lock();
+      lock_.lock();
     }
+    lock_.unlock();
   }
 
  private:
@@ -57,17 +58,17 @@ class GPool {
     std::size_t carved;
   };
 
-  [[nodiscard]] bool add_slab_locked();
-  Slab& last_slab() { return slabs_[slab_count_ - 1]; }
+  [[nodiscard]] bool add_slab_locked() MAGPIE_REQUIRES(lock_);
+  Slab& last_slab_locked() MAGPIE_REQUIRES(lock_) { return slabs_[slab_count_ - 1]; }
 
   GlobalQueue& queue_;
   base::Lock lock_;
-  // guarded by lock_
-  base::PageArray<G*> free_;  // has capacity for every record: giving cannot fail
-  std::size_t free_count_ = 0;
-  std::size_t records_ = 0;
-  base::PageArray<Slab> slabs_;
-  std::size_t slab_count_ = 0;
+  // Has capacity for every record: giving cannot fail.
+  base::PageArray<G*> free_ MAGPIE_GUARDED_BY(lock_);
+  std::size_t free_count_ MAGPIE_GUARDED_BY(lock_) = 0;
+  std::size_t records_ MAGPIE_GUARDED_BY(lock_) = 0;
+  base::PageArray<Slab> slabs_ MAGPIE_GUARDED_BY(lock_);
+  std::size_t slab_count_ MAGPIE_GUARDED_BY(lock_) = 0;
 };
 
 // The records that one P keeps at hand. Owner only. Last in, first out, so that they are warm.

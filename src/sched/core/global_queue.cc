@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 
 namespace magpie::sched {
 
@@ -17,7 +17,7 @@ std::size_t GlobalQueue::bytes_of_room(std::size_t records) {
 }
 
 void GlobalQueue::add_room(std::byte* memory, std::size_t bytes) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   auto* piece = reinterpret_cast<Piece*>(memory);
   *piece = Piece{pieces_, memory + bytes};
   pieces_ = piece;
@@ -50,7 +50,7 @@ void GlobalQueue::change_size_locked(Line& line, std::size_t by) {
 }
 
 void GlobalQueue::push(Line& line, std::span<G* const> batch) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   change_size_locked(line, batch.size());
   while (!batch.empty()) {
     if (line.tail == nullptr || line.tail->end == kChunk) {
@@ -66,7 +66,7 @@ void GlobalQueue::push(Line& line, std::span<G* const> batch) {
 }
 
 void GlobalQueue::push_front(Line& line, std::span<G* const> batch) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   change_size_locked(line, batch.size());
   while (!batch.empty()) {  // the last part first, so that the first ends up in front
     if (line.head == nullptr || line.head->first == 0) {
@@ -105,7 +105,7 @@ std::size_t GlobalQueue::pop_locked(Line& line, std::span<G*> out) {
 
 G* GlobalQueue::pop() {
   if (empty()) return nullptr;
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   Line* const lines[] = {&urgent_, &usual_, &stopped_};
   G* g = nullptr;
   for (std::size_t tries = 0; tries < std::size(lines) && g == nullptr; ++tries)
@@ -115,7 +115,7 @@ G* GlobalQueue::pop() {
 
 G* GlobalQueue::pop_stopped() {
   if (stopped() == 0) return nullptr;
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   G* g = nullptr;
   pop_locked(stopped_, {&g, 1});
   return g;
@@ -136,7 +136,7 @@ std::size_t GlobalQueue::pop_few(std::size_t procs, std::span<G*> out) {
 
 std::size_t GlobalQueue::pop_from_both(std::size_t procs, std::span<G*> out, Usual how) {
   if (empty()) return 0;
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   std::size_t urgent = std::min(share_of(urgent_, procs), out.size() / 2);
   std::size_t taken = pop_locked(urgent_, out.first(urgent));
   std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
@@ -148,7 +148,7 @@ std::size_t GlobalQueue::pop_from_both(std::size_t procs, std::span<G*> out, Usu
 
 std::size_t GlobalQueue::pop_usual(std::span<G*> out) {
   if (empty()) return 0;
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return pop_locked(usual_, out);
 }
 
@@ -166,7 +166,7 @@ bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
 
 G* GlobalQueue::take_bound() {
   if (empty()) return nullptr;
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   for (Line* line : {&urgent_, &usual_, &stopped_}) {
     if (!bring_bound_to_front_locked(*line)) continue;
     G* g = nullptr;

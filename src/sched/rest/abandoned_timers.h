@@ -4,8 +4,8 @@
 // drops them, or the end of the runtime does.
 #pragma once
 
-#include <mutex>
-
+#include "base/annotations.h"
+#include "base/guard.h"
 #include "base/lock.h"
 #include "timer/timer.h"
 
@@ -14,14 +14,14 @@ namespace magpie::sched {
 class AbandonedTimers {
  public:
   void put(timer::Timer& timer) {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     timer.next = first_;
     first_ = &timer;
   }
 
   // Null: none is left.
   timer::Timer* take() {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     timer::Timer* taken = first_;
     if (taken != nullptr) first_ = taken->next;
     return taken;
@@ -29,8 +29,7 @@ class AbandonedTimers {
 
  private:
   base::Lock lock_;
-  // guarded by lock
-  timer::Timer* first_ = nullptr;  // linked by `next`: they are in no set
+  timer::Timer* first_ MAGPIE_GUARDED_BY(lock_) = nullptr;  // linked by `next`: they are in no set
 };
 
 }  // namespace magpie::sched

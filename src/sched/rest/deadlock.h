@@ -6,10 +6,13 @@
 // A foreign thread that never calls us hides a deadlock. A reported deadlock is always real.
 #pragma once
 
+#include "base/annotations.h"
+#include "sched/rest/idle_lock.h"
+
 namespace magpie::sched {
 
-// Call this with Idle's lock held. As far as the scheduler can tell: can no goroutine run?
-[[nodiscard]] bool may_be_deadlock();
+// As far as the scheduler can tell: can no goroutine run?
+[[nodiscard]] bool may_be_deadlock() MAGPIE_REQUIRES(idle_lock());
 
 // Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again
 // after. A thread may wake a goroutine and end in between: it is no longer there, but its visit was

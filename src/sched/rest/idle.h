@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "sched/core/m.h"
@@ -20,19 +21,19 @@ class Idle {
  public:
   explicit Idle(Search& search) : search_(search) {}
 
-  base::Lock& lock() { return lock_; }
+  base::Lock& lock() MAGPIE_RETURNS_LOCK(lock_) { return lock_; }
 
   // ---- Ps, under the lock
 
   // A P that nobody holds becomes idle.
-  void give_p_locked(P* p) {
+  void give_p_locked(P* p) MAGPIE_REQUIRES(lock_) {
     list_locked(p);
     search_.add_idle();
   }
 
   // An M gives its P up, is on the list of sleeping Ms from now on, and searches no more.
   // The caller then looks at every queue once more, without the lock.
-  void rest_locked(P* p, M* m) {
+  void rest_locked(P* p, M* m) MAGPIE_REQUIRES(lock_) {
     list_locked(p);
     list_locked(m);
     search_.rest(m->searching ? Search::Was::searching : Search::Was::not_searching);
@@ -40,7 +41,7 @@ class Idle {
   }
 
   // An idle P for a thread that goes on to run, or null.
-  [[nodiscard]] P* take_p_locked() {
+  [[nodiscard]] P* take_p_locked() MAGPIE_REQUIRES(lock_) {
     P* p = unlist_p_locked();
     if (p != nullptr) search_.remove_idle();
     return p;
@@ -48,14 +49,14 @@ class Idle {
 
   // An idle P for a searcher that was booked (try_book_searcher), or null: then it is booked no more.
   // All Ps are held after all, and whoever gives one up from now on looks at the queues.
-  [[nodiscard]] P* take_p_for_booked_locked() {
+  [[nodiscard]] P* take_p_for_booked_locked() MAGPIE_REQUIRES(lock_) {
     P* p = take_p_locked();
     if (p == nullptr) search_.stop();
     return p;
   }
 
   // An idle P for m, which is on the list and searches from now on; or null, and m stays there.
-  [[nodiscard]] P* take_p_to_search_locked(M* m) {
+  [[nodiscard]] P* take_p_to_search_locked(M* m) MAGPIE_REQUIRES(lock_) {
     P* p = unlist_p_locked();
     if (p == nullptr) return nullptr;
     remove_locked(m);
@@ -65,7 +66,7 @@ class Idle {
   }
 
   // A searcher that was booked, or handed a P, does not come to be.
-  void unbook_searcher_locked() { search_.stop(); }
+  void unbook_searcher_locked() MAGPIE_REQUIRES(lock_) { search_.stop(); }
 
   // ---- searching, without the lock
 
@@ -83,7 +84,7 @@ class Idle {
 
   // ---- Ms, under the lock
 
-  void list_locked(M* m) {
+  void list_locked(M* m) MAGPIE_REQUIRES(lock_) {
     M::Rest& its = m->rest;
     its.listed = true;
     its.previous = nullptr;
@@ -92,7 +93,7 @@ class Idle {
     ms_ = m;
     change_count_locked(1);
   }
-  void remove_locked(M* m) {
+  void remove_locked(M* m) MAGPIE_REQUIRES(lock_) {
     M::Rest& its = m->rest;
     its.listed = false;
     (its.previous == nullptr ? ms_ : its.previous->rest.next) = its.next;
@@ -100,7 +101,7 @@ class Idle {
     change_count_locked(-1);
   }
   // Woken after all others.
-  void move_to_end_locked(M* m) {
+  void move_to_end_locked(M* m) MAGPIE_REQUIRES(lock_) {
     if (m == last_m_) return;
     remove_locked(m);
     M::Rest& its = m->rest;
@@ -111,7 +112,7 @@ class Idle {
     last_m_ = m;
     change_count_locked(1);
   }
-  M* take_m_locked() {
+  M* take_m_locked() MAGPIE_REQUIRES(lock_) {
     M* m = ms_;
     if (m != nullptr) remove_locked(m);
     return m;
@@ -120,13 +121,13 @@ class Idle {
   int idle_threads() const { return count_.load(base::relaxed); }
 
  private:
-  void list_locked(P* p) {
+  void list_locked(P* p) MAGPIE_REQUIRES(lock_) {
     p->state.store(PState::idle, base::relaxed);  // relaxed: for readers of statistics
     p->free_cpu = -1;
     p->next_idle = ps_;
     ps_ = p;
   }
-  P* unlist_p_locked() {
+  P* unlist_p_locked() MAGPIE_REQUIRES(lock_) {
     P* p = ps_;
     if (p != nullptr) {
       ps_ = p->next_idle;
@@ -134,14 +135,15 @@ class Idle {
     }
     return p;
   }
-  void change_count_locked(int by) { count_.store(count_.load(base::relaxed) + by, base::relaxed); }
+  void change_count_locked(int by) MAGPIE_REQUIRES(lock_) {
+    count_.store(count_.load(base::relaxed) + by, base::relaxed);
+  }
 
   Search& search_;
   base::Lock lock_;
-  // guarded by lock_
-  P* ps_ = nullptr;
-  M* ms_ = nullptr;
-  M* last_m_ = nullptr;
+  P* ps_ MAGPIE_GUARDED_BY(lock_) = nullptr;
+  M* ms_ MAGPIE_GUARDED_BY(lock_) = nullptr;
+  M* last_m_ MAGPIE_GUARDED_BY(lock_) = nullptr;
   base::Atomic<int> count_{0};  // atomic, written under lock_: for statistics
 };
 

@@ -1,11 +1,11 @@
 #include "sched/rest/network.h"
 
-#include <mutex>
 #include <span>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/hand_off.h"
@@ -44,7 +44,7 @@ struct Network::Batch {
 
 Network::Attached Network::attach(int fd) {
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     if (!open_) {
       if (int error = poller_.open()) return {nullptr, error};
       open_ = true;
@@ -130,7 +130,7 @@ void Network::put_in_global(Batch& batch) {
 Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   if (!in_use() || !role_.try_take(Role::sleeps)) return Slept::not_there;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (!m->rest.listed) {  // it was handed a P
       role_.give_back();
       return Slept::not_there;
@@ -147,7 +147,7 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
 
   P* p = nullptr;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (m->rest.listed) {
       m->rest.in_poller = false;
       if (batch.count != 0 && !runtime->world.stopping()) p = runtime->idle.take_p_locked();

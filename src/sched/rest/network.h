@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "poll/poller.h"
@@ -80,7 +81,7 @@ class Network {
   static void put_in_global(Batch& batch);
 
   base::Lock lock_;  // guards the opening of the poller
-  bool open_ = false;
+  bool open_ MAGPIE_GUARDED_BY(lock_) = false;
   poll::Poller poller_;
   poll::SlotTable slots_;
   // atomic [poll-role]: whether there is anything to ask for. Added to by release, with in_use():

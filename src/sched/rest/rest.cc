@@ -1,10 +1,10 @@
 #include "sched/rest/rest.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/rest/deadlock.h"
 #include "sched/rest/fire.h"
@@ -21,7 +21,7 @@ bool timer_is_due() {
 
 // Gives the P up and goes on the list of sleeping Ms. False: there is something to do after all.
 bool lie_down(M* m) {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   if (runtime->world.stopping() || !runtime->global.empty()) return false;
   P* p = std::exchange(m->p, nullptr);
   p->counters.parks.increment();
@@ -32,7 +32,7 @@ bool lie_down(M* m) {
 
 // Takes a P back to search with. False: m was handed a P meanwhile, or none is idle.
 bool get_up(M* m) {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   if (!m->rest.listed || runtime->world.stopping()) return false;
   P* p = runtime->idle.take_p_to_search_locked(m);
   if (p == nullptr) return false;
@@ -41,7 +41,7 @@ bool get_up(M* m) {
 }
 
 bool nobody_can_run() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   return may_be_deadlock();
 }
 

@@ -1,7 +1,6 @@
 #include "sched/rest/wake.h"
 
-#include <mutex>
-
+#include "base/guard.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/hand_off.h"
 
@@ -10,7 +9,7 @@ namespace magpie::sched {
 namespace {
 
 P* take_p_for_booked() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   if (!runtime->world.stopping()) return runtime->idle.take_p_for_booked_locked();
   runtime->idle.unbook_searcher_locked();
   return nullptr;

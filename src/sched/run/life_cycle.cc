@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/guard.h"
 #include "sched/core/ending.h"
 #include "sched/core/loop.h"
 #include "sched/core/queues.h"
@@ -164,7 +165,7 @@ void run_with(Main main) {
   first->state.store(PState::running, base::relaxed);
   begin_with(m, first);
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     std::span<P* const> others = runtime->ps.in_use().subspan(1);
     for (auto p = others.rbegin(); p != others.rend(); ++p) runtime->idle.give_p_locked(*p);
   }

@@ -5,12 +5,14 @@
 
 #include <magpie/runtime.h>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "sched/core/g_pool.h"
 #include "sched/core/global_queue.h"
 #include "sched/core/p_table.h"
 #include "sched/rest/abandoned_timers.h"
 #include "sched/rest/idle.h"
+#include "sched/rest/idle_lock.h"
 #include "sched/rest/network.h"
 #include "sched/rest/search.h"
 #include "sched/rest/timer_duty.h"
@@ -85,6 +87,8 @@ struct Runtime {
 // Goroutines may use it freely, other threads only through a Visit. Hidden, as it is read at every
 // turn: position-independent code then needs no table look-up.
 extern Runtime* runtime __attribute__((visibility("hidden")));
+
+base::Lock& idle_lock() MAGPIE_RETURNS_LOCK(runtime->idle.lock());
 
 // open_to_outsiders() lets plain threads in. close_to_outsiders() keeps them out, and waits until
 // all have left.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-#include <mutex>
 
 #include "base/atomic.h"
+#include "base/guard.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -106,8 +106,11 @@ std::uint64_t number_of(const M* wanted) {
 // Threads that wait for a P with their goroutine.
 int locked_and_idle() {
   int count = 0;
-  std::lock_guard hold(runtime->idle.lock());
-  runtime->threads.for_each([&](M* m) { count += m->rest.in_place.waits_locked() ? 1 : 0; });
+  base::Guard hold(runtime->idle.lock());
+  runtime->threads.for_each([&](M* m) {
+    runtime->idle.lock().assume_held();
+    count += m->rest.in_place.waits_locked() ? 1 : 0;
+  });
   return count;
 }
 
@@ -192,8 +195,9 @@ void print_g(const G& g, Writer& out) {
           m.text, g.bound ? m.text : "nil");
 }
 
-// Facts that only matter when something is stuck.
-void print_where_m_waits(const M* m, Writer& out) {
+// Facts that only matter when something is stuck. Unchecked: a debugger calls this, and Idle's lock
+// may be held for ever.
+MAGPIE_UNCHECKED void print_where_m_waits(const M* m, Writer& out) {
   M* successor = m->successor.glance();
   out.add("      inside=%s asleep=%s in_poller=%s in_place=%s handed=%s successor=%s over=%s\n",
           yes_no(m->grip.is_inside()), yes_no(m->rest.listed), yes_no(m->rest.in_poller),

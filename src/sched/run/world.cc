@@ -1,8 +1,7 @@
 #include "sched/run/world.h"
 
-#include <mutex>
-
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
@@ -11,15 +10,17 @@
 namespace magpie::sched {
 
 void World::stop(M* self) {
-  std::unique_lock hold(runtime->idle.lock());
-  phase_.begin_stop_locked();
-  std::uint32_t held = runtime->ps.count();
-  while (P* p = runtime->idle.take_p_locked()) {
-    p->state.store(PState::stopped, base::relaxed);
-    --held;
+  bool must_wait;
+  {
+    base::Guard hold(runtime->idle.lock());
+    phase_.begin_stop_locked();
+    std::uint32_t held = runtime->ps.count();
+    while (P* p = runtime->idle.take_p_locked()) {
+      p->state.store(PState::stopped, base::relaxed);
+      --held;
+    }
+    must_wait = phase_.must_wait_locked(held - (self != nullptr ? 1 : 0));
   }
-  bool must_wait = phase_.must_wait_locked(held - (self != nullptr ? 1 : 0));
-  hold.unlock();
   runtime->chaos.disturb();
   if (!must_wait) return;
   runtime->sysmon.hurry();  // it takes the Ps of Ms that do not come
@@ -36,7 +37,7 @@ bool World::give_up_p(M* m) {
   P* p = m->p;
   if (m->searching) runtime->idle.end_search(m);
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (ending()) return false;
     if (!stopping()) return true;
     m->p = nullptr;
@@ -50,7 +51,7 @@ bool World::give_up_p(M* m) {
 void World::start(M* self) {
   P* with_work = nullptr;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     phase_.start_locked();
     std::span<P* const> ps = runtime->ps.in_use();
     for (auto p = ps.rbegin(); p != ps.rend(); ++p) {  // backwards, so that P0 is taken first
@@ -76,13 +77,14 @@ void World::start(M* self) {
 }
 
 void World::shut_down() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   phase_.end_locked();
   while (M* m = runtime->idle.take_m_locked()) {
     m->rest.handed = nullptr;
     wake(m);
   }
   runtime->threads.for_each([](M* m) {
+    runtime->idle.lock().assume_held();
     if (m->rest.in_place.send_home_locked(m->rest.handed)) m->wake_up.set();  // [in-place]
   });
   runtime->sysmon.hurry();  // it warns if an M does not come

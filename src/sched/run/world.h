@@ -16,6 +16,8 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
+#include "sched/rest/idle_lock.h"
 #include "sched/run/world_phase.h"
 
 namespace magpie::sched {
@@ -52,8 +54,8 @@ class World {
   // The number of Ps that the stopper of the world still waits for.
   std::uint32_t still_held() const { return phase_.still_held(); }
 
-  // The holder of p gives it up, while the world goes on or stops. Idle's lock is held.
-  void take_back_locked(P* p);
+  // The holder of p gives it up, while the world goes on or stops.
+  void take_back_locked(P* p) MAGPIE_REQUIRES(idle_lock());
 
  private:
   WorldPhase phase_;  // [world]

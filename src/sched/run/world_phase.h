@@ -27,8 +27,10 @@
 
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/event.h"
+#include "sched/rest/idle_lock.h"
 
 namespace magpie::sched {
 
@@ -52,16 +54,18 @@ class WorldPhase {
 
   // The stopper calls begin_stop_locked() before it takes the idle Ps, then must_wait_locked() with
   // the number of Ps that others hold. True: wait_until_stopped() has to follow.
-  void begin_stop_locked() { phase_.store(Phase::stopping, base::relaxed); }
-  [[nodiscard]] bool must_wait_locked(std::uint32_t held) {
+  void begin_stop_locked() MAGPIE_REQUIRES(idle_lock()) {
+    phase_.store(Phase::stopping, base::relaxed);
+  }
+  [[nodiscard]] bool must_wait_locked(std::uint32_t held) MAGPIE_REQUIRES(idle_lock()) {
     still_held_.store(held, base::relaxed);
     return held != 0;
   }
-  void start_locked() { phase_.store(Phase::goes_on, base::relaxed); }
-  void end_locked() { phase_.store(Phase::ending, base::relaxed); }
+  void start_locked() MAGPIE_REQUIRES(idle_lock()) { phase_.store(Phase::goes_on, base::relaxed); }
+  void end_locked() MAGPIE_REQUIRES(idle_lock()) { phase_.store(Phase::ending, base::relaxed); }
 
   // The holder of a P gives it up. True: the stopper of the world has it. False: it is idle.
-  [[nodiscard]] bool give_to_stopper_locked() {
+  [[nodiscard]] bool give_to_stopper_locked() MAGPIE_REQUIRES(idle_lock()) {
     if (phase_.load(base::relaxed) != Phase::stopping) return false;
     std::uint32_t held = still_held_.load(base::relaxed) - 1;
     still_held_.store(held, base::relaxed);

@@ -10,10 +10,10 @@
 // this.
 #include <magpie/blocking.h>
 
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/rest/wake.h"
@@ -36,7 +36,7 @@ bool is_waited_for(P* p) {
 // lie idle. And if the thread needs a lock to begin that a stopped thread holds, sysmon would have
 // to take the P back.
 M* take_sleeping_thread() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked();
 }
 

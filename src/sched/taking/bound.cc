@@ -2,10 +2,10 @@
 
 #include <magpie/blocking.h>
 
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
 #include "sched/current.h"
@@ -30,7 +30,7 @@ Goes sleep_in_place(M* m) {
 
 // False: the runtime ends.
 bool get_in_place(M* m) {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   if (runtime->world.ending()) return false;
   m->rest.in_place.begin_locked();
   return true;
@@ -96,7 +96,7 @@ bool wait_in_place(M* m, Line line) {
 void let_out(G* g) {
   M* its = g->thread;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (!its->rest.in_place.let_out_locked()) return;  // the runtime ends
   }
   runtime->without_p.add();
@@ -105,7 +105,7 @@ void let_out(G* g) {
 
 M* hand_p_to_thread_of(P* p, G* g) {
   M* its = g->thread;
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   return its->rest.in_place.hand_locked(its->rest.handed, p) ? its : nullptr;
 }
 

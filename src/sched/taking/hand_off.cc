@@ -1,9 +1,9 @@
 #include "sched/taking/hand_off.h"
 
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/bound.h"
@@ -24,7 +24,7 @@ bool is_surplus(const M* m) {
 
 // After a long sleep. True: the thread ends.
 bool retire(M* m) {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   if (!m->rest.listed || !is_surplus(m)) return false;
   runtime->idle.remove_locked(m);
   m->is_over = true;
@@ -47,7 +47,7 @@ void let_go(P* p) {
   p->end_hold(base::now_ns());
   bool queued = !p->is_empty();
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     // the thread that starts the world again sees to the queue
     if (runtime->world.stopping()) queued = false;
     if (!queued) runtime->world.take_back_locked(p);
@@ -60,7 +60,7 @@ void start_thread_for(P* p, Searching searching) {
   runtime->chaos.disturb();
   M* m;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     m = runtime->idle.take_m_locked();
   }
   bool counted = searching == Searching::yes;
@@ -78,7 +78,7 @@ void do_without_thread(P* p, Searching searching) {
   G* bound = runtime->world.stopping() ? nullptr : take_bound();
   M* its = bound == nullptr ? nullptr : hand_p_to_thread_of(p, bound);
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (searching == Searching::yes) runtime->idle.unbook_searcher_locked();
     if (its == nullptr) runtime->world.take_back_locked(p);
   }
@@ -104,7 +104,7 @@ void move_queue_to_global(P* p) {
 bool wait_for_p(M* m) {
   if (m->is_over) return false;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (runtime->world.ending()) return false;
     runtime->idle.list_locked(m);
   }
@@ -140,7 +140,7 @@ void note_back(M* m) {
 bool take_idle_p(M* m) {
   P* p;
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked();
     if (p == nullptr) return false;
   }

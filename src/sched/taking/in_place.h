@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
+#include "sched/rest/idle_lock.h"
 
 namespace magpie::sched {
 
@@ -20,22 +22,24 @@ class InPlace {
   using Handed = base::Guarded<P*>;
 
   // The thread calls this, if the runtime does not end.
-  void begin_locked() { waits_ = true; }
-  bool waits_locked() const { return waits_; }
+  void begin_locked() MAGPIE_REQUIRES(idle_lock()) { waits_ = true; }
+  bool waits_locked() const MAGPIE_REQUIRES(idle_lock()) { return waits_; }
 
   // Each of these lowers the flag. False: another thread has lowered it, or the thread no longer
   // waits. True: the caller has to wake the thread.
-  [[nodiscard]] bool hand_locked(Handed& handed, P* p) {
+  [[nodiscard]] bool hand_locked(Handed& handed, P* p) MAGPIE_REQUIRES(idle_lock()) {
     if (!stop_waiting_locked()) return false;
     handed = p;
     return true;
   }
-  [[nodiscard]] bool let_out_locked() {
+  [[nodiscard]] bool let_out_locked() MAGPIE_REQUIRES(idle_lock()) {
     if (!stop_waiting_locked()) return false;
     let_out_ = true;
     return true;
   }
-  [[nodiscard]] bool send_home_locked(Handed& handed) { return hand_locked(handed, nullptr); }
+  [[nodiscard]] bool send_home_locked(Handed& handed) MAGPIE_REQUIRES(idle_lock()) {
+    return hand_locked(handed, nullptr);
+  }
 
   // The thread calls this after it was woken. Goes::with_p: the P is in `p`.
   [[nodiscard]] Goes take_what_came(Handed& handed, P*& p) {
@@ -49,7 +53,7 @@ class InPlace {
   }
 
  private:
-  bool stop_waiting_locked() {
+  bool stop_waiting_locked() MAGPIE_REQUIRES(idle_lock()) {
     if (!waits_) return false;
     waits_ = false;
     return true;

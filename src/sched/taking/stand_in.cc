@@ -1,8 +1,8 @@
 #include "sched/taking/stand_in.h"
 
-#include <mutex>
 #include <utility>
 
+#include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/rest/fire.h"
@@ -13,7 +13,7 @@ namespace magpie::sched {
 
 void StandIn::fire_timers() {
   {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     m_.p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked();
     if (m_.p == nullptr) return;
   }

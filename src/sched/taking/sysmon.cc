@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu_slices.h"
+#include "base/guard.h"
 #include "base/os.h"
 #include "base/other_thread.h"
 #include "sched/core/queues.h"
@@ -203,7 +204,7 @@ void Sysmon::look_at_those_without_thread() {
     if (held == nullptr)
       return start_thread_for(p, was_for_searcher ? Searching::yes : Searching::no);
     if (was_for_searcher) {
-      std::lock_guard hold(runtime->idle.lock());
+      base::Guard hold(runtime->idle.lock());
       runtime->idle.unbook_searcher_locked();
     }
     M* its = hand_p_to_thread_of(p, held);

@@ -1,7 +1,6 @@
 #include "sched/taking/taking.h"
 
-#include <mutex>
-
+#include "base/guard.h"
 #include "sched/rest/rest.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
@@ -19,7 +18,7 @@ bool take_from(M* m, const P* p) {
 }
 
 Heir choose_sleeping_thread() {
-  std::lock_guard hold(runtime->idle.lock());
+  base::Guard hold(runtime->idle.lock());
   return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked()};
 }
 
@@ -33,7 +32,7 @@ void put_back(Heir heir) {
   // may need a P to continue.
   if (heir.bound != nullptr) runtime->global.push_urgent_front(heir.bound);
   if (heir.thread != nullptr) {
-    std::lock_guard hold(runtime->idle.lock());
+    base::Guard hold(runtime->idle.lock());
     if (runtime->world.ending()) {
       heir.thread->rest.handed = nullptr;
       wake(heir.thread);

@@ -3,11 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/cpu_slices.h"
+#include "base/guard.h"
 #include "base/os.h"
 #include "sched/run/procs.h"
 #include "sched/run/runtime.h"
@@ -34,7 +34,7 @@ void Maker::start() {
 
 void Maker::stop() {
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     stop_ = true;
   }
   asked_.set();
@@ -43,13 +43,13 @@ void Maker::stop() {
 }
 
 bool Maker::is_making() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return making_ != 0;
 }
 
 bool Maker::ask_for_thread(P* p, Searching searching) {
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     if (stop_) return false;
     p->wanted_by_searcher = searching == Searching::yes;
     p->wanted_since_ns = base::now_ns();
@@ -70,7 +70,7 @@ void Maker::ask_for_spares(std::size_t waiting, std::size_t most) {
     return;
   }
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     spares_wanted_ = static_cast<int>(std::clamp<std::size_t>(waiting, 1, most));
   }
   asked_.set();
@@ -78,14 +78,14 @@ void Maker::ask_for_spares(std::size_t waiting, std::size_t most) {
 
 void Maker::ask_for_refresh() {
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     refresh_wanted_ = true;
   }
   asked_.set();
 }
 
 P* Maker::take_wanted(M* m) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   --unborn_;
   P* p = unlink_wanted_locked(&wanted_);
   m->searching = p != nullptr && p->wanted_by_searcher;
@@ -93,7 +93,7 @@ P* Maker::take_wanted(M* m) {
 }
 
 P* Maker::take_back_wanted(std::int64_t since_ns) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   P** link = &wanted_;
   while (*link != nullptr && (*link)->wanted_since_ns > since_ns) link = &(*link)->next_idle;
   return unlink_wanted_locked(link);
@@ -104,7 +104,7 @@ void Maker::give_back_wanted() {
 }
 
 P* Maker::pop_wanted() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return unlink_wanted_locked(&wanted_);
 }
 
@@ -117,7 +117,7 @@ P* Maker::unlink_wanted_locked(P** link) {
 }
 
 void Maker::note_unborn(int change) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   unborn_ += change;
 }
 
@@ -129,7 +129,7 @@ void Maker::serve_requests() {
     int spares;
     bool refresh;
     {
-      std::lock_guard hold(lock_);
+      base::Guard hold(lock_);
       if (stop_) return;  // the runtime ends: what still waits is not needed
       spares = std::exchange(spares_wanted_, 0);
       refresh = std::exchange(refresh_wanted_, false);
@@ -148,7 +148,7 @@ void Maker::make_for_wanted() {
 }
 
 bool Maker::lacks_threads() {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return wanted_count_ > unborn_;
 }
 
@@ -156,25 +156,25 @@ bool Maker::lacks_threads() {
 void Maker::make_spares(int count) {
   for (int made = 0; made < count && lacks_spares(count) && make(); ++made) {
   }
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   spares_wanted_ = 0;
 }
 
 // Those that are about to begin, or have gone to sleep since, will do.
 bool Maker::lacks_spares(int count) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   return runtime->idle.idle_threads() + unborn_ - wanted_count_ < count;
 }
 
 // Outside the runtime, or on a thread that no P waits for.
 bool Maker::make() {
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     if (stop_) return false;
     ++making_;
   }
   bool made = runtime->threads.make();
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   --making_;
   return made;
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/atomic.h"
 #include "base/event.h"
 #include "base/lock.h"
@@ -61,21 +62,20 @@ class Maker {
   bool lacks_threads();
   bool lacks_spares(int count);
   P* pop_wanted();
-  P* unlink_wanted_locked(P** link);
+  P* unlink_wanted_locked(P** link) MAGPIE_REQUIRES(lock_);
 
   bool is_there_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Event asked_;
 
   base::Lock lock_;
-  // guarded by lock_
-  P* wanted_ = nullptr;                  // Ps that wait for a thread
-  base::Relaxed<int> wanted_count_ = 0;  // of them; may be read without the lock
-  int unborn_ = 0;                       // threads that were made and have not begun
-  int spares_wanted_ = 0;
-  bool refresh_wanted_ = false;
-  bool stop_ = false;
-  int making_ = 0;  // those who are in make()
+  P* wanted_ MAGPIE_GUARDED_BY(lock_) = nullptr;  // Ps that wait for a thread
+  base::Relaxed<int> wanted_count_ = 0;      // of them; written under lock_, may be read without
+  int unborn_ MAGPIE_GUARDED_BY(lock_) = 0;  // threads that were made and have not begun
+  int spares_wanted_ MAGPIE_GUARDED_BY(lock_) = 0;
+  bool refresh_wanted_ MAGPIE_GUARDED_BY(lock_) = false;
+  bool stop_ MAGPIE_GUARDED_BY(lock_) = false;
+  int making_ MAGPIE_GUARDED_BY(lock_) = 0;  // those who are in make()
 };
 
 }  // namespace magpie::sched

@@ -1,10 +1,10 @@
 #include "sched/threads/stack_shortage.h"
 
 #include <ctime>
-#include <mutex>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
 
@@ -30,7 +30,7 @@ bool something_can_run() {
 }  // namespace
 
 StackShortage::Advice StackShortage::note(std::size_t stack_size) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   if (!said_) {
     said_ = true;
     base::warn(

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/annotations.h"
 #include "base/lock.h"
 
 namespace magpie::sched {
@@ -29,13 +30,14 @@ class StackShortage {
   static constexpr std::int64_t kPatienceNs = 2'000'000'000;
 
   base::Lock lock_;
-  // guarded by lock_
-  bool said_ = false;
-  std::int64_t since_ns_ = 0;  // when this shortage began, or something ran last
-  std::int64_t last_ns_ = 0;   // the last failure
-  std::uint64_t failures_ = 0;
-  std::uint64_t turns_of_others_ = 0;  // turns of goroutines that could run, at the last failure
-  std::uint32_t tries_ = 0;            // failures in a row
+  bool said_ MAGPIE_GUARDED_BY(lock_) = false;
+  // When this shortage began, or something ran last.
+  std::int64_t since_ns_ MAGPIE_GUARDED_BY(lock_) = 0;
+  std::int64_t last_ns_ MAGPIE_GUARDED_BY(lock_) = 0;  // the last failure
+  std::uint64_t failures_ MAGPIE_GUARDED_BY(lock_) = 0;
+  // Turns of goroutines that could run, at the last failure.
+  std::uint64_t turns_of_others_ MAGPIE_GUARDED_BY(lock_) = 0;
+  std::uint32_t tries_ MAGPIE_GUARDED_BY(lock_) = 0;  // failures in a row
 };
 
 // Puts g back, and pauses if there is nothing else to do.

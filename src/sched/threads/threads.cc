@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/cpu_slices.h"
 #include "base/futex.h"
+#include "base/guard.h"
 #include "base/os.h"
 #include "sched/core/switching.h"
 #include "sched/current.h"
@@ -93,7 +93,7 @@ std::unique_ptr<M> Threads::new_m() {
 M* Threads::reuse_ended() {
   M* found = nullptr;
   {
-    std::lock_guard hold(lock_);
+    base::Guard hold(lock_);
     for_each([&](M* m) {
       if (found == nullptr && m->has_ended) found = m;
     });
@@ -113,7 +113,7 @@ M* Threads::reuse_ended() {
 }
 
 M* Threads::publish(std::unique_ptr<M> m) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   m->older = newest_.load(base::relaxed);
   newest_.store(m.get(), base::release);  // with for_each's acquire
   count_.store(count() + 1, base::relaxed);
@@ -162,7 +162,7 @@ bool Threads::make() {
 }
 
 void Threads::note_ended(M* m) {
-  std::lock_guard hold(lock_);
+  base::Guard hold(lock_);
   m->has_ended = true;
   count_.store(count() - 1, base::relaxed);
 }

@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -17,6 +16,7 @@
 #include <magpie/runtime.h>
 
 #include "base/check.h"
+#include "base/guard.h"
 #include "base/immortal.h"
 #include "base/lock.h"
 #include "context/switch.h"
@@ -30,11 +30,12 @@ using Handler = std::function<void(std::exception_ptr)>;
 
 base::Lock handler_lock;
 [[maybe_unused]] const int handler_at_forks =  // as in base/per_process.h
-    pthread_atfork([] { handler_lock.lock(); }, [] { handler_lock.unlock(); },
-                   [] { handler_lock.unlock(); });
+    pthread_atfork([]() MAGPIE_ACQUIRES(handler_lock) { handler_lock.lock(); },
+                   []() MAGPIE_RELEASES(handler_lock) { handler_lock.unlock(); },
+                   []() MAGPIE_RELEASES(handler_lock) { handler_lock.unlock(); });
 
-// Guarded by handler_lock. Immortal, as goroutines may fail during exit().
-constinit base::Immortal<std::shared_ptr<Handler>> chosen_handler;
+// Immortal, as goroutines may fail during exit().
+constinit base::Immortal<std::shared_ptr<Handler>> chosen_handler MAGPIE_GUARDED_BY(handler_lock);
 
 std::string describe_current_exception() {
   try {
@@ -52,7 +53,7 @@ std::string describe_current_exception() {
 }
 
 std::shared_ptr<Handler> current_handler() {
-  std::lock_guard hold(handler_lock);
+  base::Guard hold(handler_lock);
   return chosen_handler.value;
 }
 
@@ -111,7 +112,7 @@ std::exception_ptr detail::caught() noexcept {
 void on_uncaught(std::function<void(std::exception_ptr)> handler) {
   std::shared_ptr<sched::Handler> next;
   if (handler) next = std::make_shared<sched::Handler>(std::move(handler));
-  std::lock_guard hold(sched::handler_lock);
+  base::Guard hold(sched::handler_lock);
   sched::chosen_handler.value.swap(next);
 }
 

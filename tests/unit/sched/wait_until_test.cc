@@ -20,7 +20,7 @@ using support::eventually;
 
 // Room for one waiter, under a lock.
 struct Place {
-  base::Lock lock;
+  base::UncheckedLock lock;
   Waiter* waiter = nullptr;  // guarded by lock
 
   // True: woken.
