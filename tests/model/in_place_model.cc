@@ -1,7 +1,7 @@
 // Model of [in-place]: threads that wait with their goroutines are handed Ps, let out, and sent home when the runtime ends; and
 // successors are woken.
 //
-// The model mirrors bound.cc (wait_in_place, park_bound, pass_p_to_thread_of, let_out, wake_successor), world.cc (end) and
+// The model mirrors bound.cc (wait_in_place, park_bound, pass_p_to_thread_of, let_out), hand_off.cc (wake_successor), world.cc (shut_down) and
 // sysmon_taking.cc (take), sysmon.cc (wait_for_the_end) over the product's InPlace and Successor. Queue and channel have locks of their own.
 //
 // Checked   The thread is woken once, and goes on: with a P, which it alone uses then, without one, or home. Nobody switches to a

@@ -1,7 +1,7 @@
 // Model of [poll-role] and [interrupt]: events come while threads go to sleep, ask, sleep in the
 // poller and are handed Ps.
 //
-// The model mirrors network.cc (poll_now, sleep_in_poller, look_after, want_events), poller.cc
+// The model mirrors network.cc (poll, sleep_in_poller, look_after, want_events), poller.cc
 // (wait, interrupt), find_work.cc (rest) and wake.cc (start_searcher, wake) with the same locks.
 // Each event makes one goroutine ready, which ends at once.
 //

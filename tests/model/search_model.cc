@@ -1,6 +1,6 @@
 // Model of [search-or-sleep]: publishers, searchers and sleepers around the product's Search word.
 //
-// The model mirrors wake.cc (start_searcher, start_thread_for) and find_work.cc (search, rest) with the
+// The model mirrors wake.cc (start_searcher), hand_off.cc (start_thread_for), find_work.cc (search) and rest.cc (rest) with the
 // same locks. A queue is a number, changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle, nobody is

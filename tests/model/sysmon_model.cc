@@ -1,7 +1,7 @@
 // Model of [sysmon-sleep]: sysmon falls asleep while others take idle Ps, put goroutines out of sight, leave the timer duty, find
 // no thread, and stop the world.
 //
-// The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher, do_without_thread), queues.cc (put_in_inbox),
+// The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher), hand_off.cc (do_without_thread), queues.cc (put_in_inbox),
 // bound.cc (begin_with), find_work.cc (rest, hand_on_duty) and world.cc (stop, start), over the product's SysmonSleep, Search,
 // TimerDuty and Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol orders anything.
 //

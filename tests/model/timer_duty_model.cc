@@ -1,6 +1,6 @@
 // Model of [timer-duty]: timers are armed while threads go to sleep, have the timer duty, wake up and hand it on.
 //
-// The model mirrors timers.cc (arm, see_to_timer), wake.cc (start_searcher) and find_work.cc (rest) with the same
+// The model mirrors timers.cc (arm), fire.cc (see_to_timer), wake.cc (start_searcher) and rest.cc (rest) with the same
 // lock. The earliest timer of a P is a number, changed by relaxed steps, so that only the protocol orders anything.
 //
 // Checked   When nobody does anything any more and a P is idle: somebody sleeps until the earliest timer, or until

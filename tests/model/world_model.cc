@@ -1,6 +1,6 @@
 // Model of [world]: the world is stopped, changed and started, and ends, while others run, rest, lose their Ps and come back.
 //
-// The model mirrors world.cc, procs.cc (set_procs, refresh_procs), find_work.cc (find_work, lie_down), bound.cc (let_go, take_idle_p,
+// The model mirrors world.cc, procs.cc (set_procs, refresh_procs), find_work.cc (find_work), rest.cc (lie_down), hand_off.cc (let_go, take_idle_p,
 // wait_for_p) and wake.cc (start_thread_for, do_without_thread) over the product's WorldPhase, with base::Event in it.
 //
 // Checked   Whoever has stopped the world is alone: nobody uses a P meanwhile, and each sees what the one before did with it
