@@ -5,8 +5,8 @@
 //   fresh     yes             no             the M that dequeues it calls it on the loop's stack
 //   runnable  yes             yes            the M that dequeues it switches to its stack
 //   running   no              the M's        -
-//   waiting   no              yes            its waker calls ready(), exactly once. The commit step
-//                                            told the waker of it
+//   waiting   no              yes            its waker readies it, exactly once (park.h; timers and
+//                                            events: rest/). The commit step told the waker of it
 //   ended     no              no             a joiner may still read its room
 //
 // The record tells how to resume the goroutine. Without a stack: call its body. With a stack:

@@ -1,4 +1,5 @@
-// maker.h: a thread without a P that makes all other threads, and looks up how many procs there should be.
+// maker.h: a thread without a P that makes all other threads (by Threads::make), and looks up how many
+// procs there should be.
 //
 // Making a thread allocates, and a stopped thread may hold the allocator's lock. An M that waited for that lock
 // inside the runtime would keep a P that is needed to let the stopped thread go on. So Ms only ask the maker. Without
