@@ -95,7 +95,7 @@ Middleware limit_per_address(const AddressLimits& limits) {
 
 namespace {
 
-constexpr net::Stream::TimePoint kLongPast;
+constexpr net::Stream::TimePoint kNoTimeLeft;
 
 // What the timer of a request does, in a goroutine of its own while the handler still runs. If the
 // handler has begun to answer, it is cut off by deadlines; if it has sent all by then, they are
@@ -114,9 +114,9 @@ void time_is_up(Exchange& exchange, const Context& context) {
       stream.set_write_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       stream.write(answer);
       stream.shutdown_write();
-      stream.set_read_deadline(kLongPast);  // a handler that waits for the body
+      stream.set_read_deadline(kNoTimeLeft);  // a handler that waits for the body
     } else {
-      stream.set_deadline(kLongPast);
+      stream.set_deadline(kNoTimeLeft);
     }
   } catch (...) {
     // The peer has gone: nobody to answer. Or there is no memory for an answer.
