@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/check.h"
 #include "sched/rest/fire.h"
@@ -66,8 +67,16 @@ bool has_other_threads() {
   auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
   if (is_awaited != nullptr && is_awaited()) return true;
   int of_the_library = is_awaited != nullptr ? 1 : 0;
-  return count_process_threads() != runtime->threads.count() + runtime->threads.helpers() +
-                                        runtime->sysmon.helpers() + of_the_library;
+  // A thread that is being made, or ends, while the process's threads are counted would stand for a thread that is
+  // not ours. If there is one the answer is yes: it looks for work, or has, and its M asks again.
+  std::optional<std::uint64_t> made = runtime->threads.maker.made_unless_making();
+  if (!made) return true;
+  int ours = runtime->threads.count();
+  int all = count_process_threads();
+  bool is_certain =
+      runtime->threads.count() == ours && runtime->threads.maker.made_unless_making() == made;
+  return !is_certain ||
+         all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() + of_the_library;
 }
 
 void report_deadlock() {

@@ -176,7 +176,14 @@ bool Maker::make() {
   bool made = runtime->threads.make();
   base::Guard hold(lock_);
   --making_;
+  ++made_;
   return made;
+}
+
+std::optional<std::uint64_t> Maker::made_unless_making() {
+  base::Guard hold(lock_);
+  if (making_ != 0) return std::nullopt;
+  return made_;
 }
 
 }  // namespace magpie::sched

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/annotations.h"
 #include "base/atomic.h"
@@ -51,6 +52,9 @@ class Maker {
   // The world stops: Ps that wait for a thread do without.
   void give_back_wanted();
 
+  // How many threads were made so far, or nothing while one is being made: it counts already, and may not exist yet.
+  std::optional<std::uint64_t> made_unless_making();
+
   // A thread was made, or could not be: it has not begun.
   void note_unborn(int change);
 
@@ -76,7 +80,8 @@ class Maker {
   int spares_wanted_ MAGPIE_GUARDED_BY(lock_) = 0;
   bool refresh_wanted_ MAGPIE_GUARDED_BY(lock_) = false;
   bool stop_ MAGPIE_GUARDED_BY(lock_) = false;
-  int making_ MAGPIE_GUARDED_BY(lock_) = 0;  // those who are in make()
+  int making_ MAGPIE_GUARDED_BY(lock_) = 0;          // threads that are in make()
+  std::uint64_t made_ MAGPIE_GUARDED_BY(lock_) = 0;  // times that a thread left make()
 };
 
 }  // namespace magpie::sched

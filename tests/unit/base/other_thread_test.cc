@@ -79,7 +79,7 @@ TEST(OtherThread, OneThatWaitsForAnotherThreadSleepsLightly) {
   EXPECT_TRUE(is_asleep_lightly(sleeper.id()));
 }
 
-#if !defined(MAGPIE_TSAN) && \
+#if defined(__x86_64__) && !defined(MAGPIE_TSAN) && \
     !defined(MAGPIE_ASAN)  // they do not know a child on its parent's stack
 // The parent of a child made by vfork() waits in the kernel as for a page: no signal ends it.
 TEST(OtherThread, OneThatTheKernelAloneCanWakeDoesNotSleepLightly) {
