@@ -1,5 +1,6 @@
 #include "sched/rest/deadlock.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@ namespace magpie::sched {
 namespace {
 
 constexpr int kMostPrinted = 100;
+constexpr int kMostCounts = 1'000;
 
 // atomic, published: by the code that makes the library's thread; null: there is no such thread
 std::atomic<bool (*)()> library_thread_is_awaited{nullptr};
@@ -67,16 +69,19 @@ bool has_other_threads() {
   auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
   if (is_awaited != nullptr && is_awaited()) return true;
   int of_the_library = is_awaited != nullptr ? 1 : 0;
-  // A thread that is being made, or ends, while the process's threads are counted would stand for a thread that is
-  // not ours. If there is one the answer is yes: it looks for work, or has, and its M asks again.
-  std::optional<std::uint64_t> made = runtime->threads.maker.made_unless_making();
-  if (!made) return true;
-  int ours = runtime->threads.count();
-  int all = count_process_threads();
-  bool is_certain =
-      runtime->threads.count() == ours && runtime->threads.maker.made_unless_making() == made;
-  return !is_certain ||
-         all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() + of_the_library;
+  // A thread that is being made, or ends, while the process's threads are counted would stand for a
+  // thread that is not ours: count again then. That takes some microseconds each time.
+  for (int tries = 0; tries < kMostCounts; ++tries) {
+    std::optional<std::uint64_t> made = runtime->threads.maker.made_unless_making();
+    int ours = runtime->threads.count();
+    int all = count_process_threads();
+    bool is_certain = made && runtime->threads.count() == ours &&
+                      runtime->threads.maker.made_unless_making() == made;
+    if (is_certain)
+      return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() + of_the_library;
+    sched_yield();
+  }
+  return true;
 }
 
 void report_deadlock() {
