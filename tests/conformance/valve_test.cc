@@ -91,7 +91,7 @@ TEST_P(Valve, AStoppedHolderOfALockThatIsWaitedForInsideRunsOn) {
 TEST(ValveAndThreadLock, AGoroutineWithAThreadLockThatGotNoPAfterAllIsNotTakenForAStoppedOne) {
   run(Options{.procs = 1}, [] {
     Chan<int> values(1);
-    std::atomic<bool> sent{false}, done{false};
+    std::atomic<bool> may_send{false}, sent{false}, done{false};
     go([&] {
       ThreadLock lock;
       values.recv();
@@ -99,6 +99,7 @@ TEST(ValveAndThreadLock, AGoroutineWithAThreadLockThatGotNoPAfterAllIsNotTakenFo
     });
     EXPECT_TRUE(eventually([] { return stats().waiting == 1; }));
     std::thread sender([&] {
+      spin_until(may_send);
       values.send(1);
       sent = true;
     });
@@ -106,6 +107,7 @@ TEST(ValveAndThreadLock, AGoroutineWithAThreadLockThatGotNoPAfterAllIsNotTakenFo
     bool found;
     {
       sched::Entry entry;  // nobody takes the P meanwhile, and nobody else takes the goroutine
+      may_send = true;
       spin_until(sent);
       sched::Heir heir = sched::choose_bound();
       found = !heir.is_nobody();

@@ -56,6 +56,7 @@ RT_TEST(BufferedReader, EveryReadEndsWithItsContextAndKeepsWhatHasCome) {
   auto [stream, other] = MemoryStream::pair();
   other->write("ab");
   BufferedReader reader(*stream);
+  EXPECT_EQ(text_of(reader.peek(2)), "ab");
   Context over = Context::background().with_timeout(std::chrono::milliseconds(2));
   EXPECT_EQ(error_of([&] { reader.peek(3, over); }), std::errc::timed_out);
   EXPECT_EQ(error_of([&] { reader.read_all(10, over); }), std::errc::timed_out);
