@@ -26,6 +26,7 @@
 #include "sched/presence.h"
 #include "sched/run/runtime.h"
 #include "sched/spawn.h"
+#include "sched/taking/bound.h"
 #include "sched/waiter.h"
 
 namespace magpie::detail {
@@ -79,7 +80,7 @@ void run_in_place(M* m, G* child) {
       // The child ended with a ThreadLock. The thread is its joiner's too, and stays.
       [[unlikely]] {
     child->bound = false;
-    m->thread_locks = 0;
+    end_thread_locks(m);
   }
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;

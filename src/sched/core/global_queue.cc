@@ -164,11 +164,12 @@ bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
   return false;
 }
 
-G* GlobalQueue::take_bound() {
+G* GlobalQueue::take_bound(const base::Atomic<int>& bound) {
   if (empty()) return nullptr;
   base::Guard hold(lock_);
   for (Line* line : {&urgent_, &usual_, &stopped_}) {
-    if (!bring_bound_to_front_locked(*line)) continue;
+    bool may_have_one = line == &stopped_ || bound.load(base::relaxed) != 0;
+    if (!may_have_one || !bring_bound_to_front_locked(*line)) continue;
     G* g = nullptr;
     pop_locked(*line, {&g, 1});
     return g;

@@ -48,9 +48,10 @@ class GlobalQueue {
   // The oldest of the stopped line, or null.
   G* pop_stopped();
 
-  // A goroutine that is bound to a thread which waits with it, from any line; or null. It looks at all of them: for Ps that get
-  // no other thread.
-  G* take_bound();
+  // A goroutine that is bound to a thread which waits with it, from any line; or null. For Ps that
+  // get no other thread. It looks at every goroutine of the urgent and usual lines, and there may
+  // be a million: so only if `bound`, the count of those that could stand there, is not 0.
+  G* take_bound(const base::Atomic<int>& bound);
 
   // Relaxed: for sysmon, which comes again.
   std::size_t urgent() const { return urgent_.size.load(base::relaxed); }
