@@ -186,8 +186,8 @@ TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
     std::atomic<bool> stop{false};
     std::atomic<int> computing{0};
     WaitGroup group;
-    constexpr int kMany = 12;
-    for (int i = 0; i < kMany; ++i) {
+    constexpr int kCalls = 12;
+    for (int i = 0; i < kCalls; ++i) {
       group.go([&] {
         blocking([] { usleep(1000); });
         ++computing;
@@ -196,7 +196,7 @@ TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
     }
     EXPECT_TRUE(eventually([&] {
       sleep_for(1ms);
-      return computing.load() == kMany;
+      return computing.load() == kCalls;
     }));
     EXPECT_GT(stats().total.handoffs, 3U);
     stop.store(true);
@@ -272,26 +272,26 @@ TEST(Blocking, ThreadsAreUsedAgain) {
 
 TEST(Blocking, ThreadsThatNobodyNeedsEndAfterAWhile) {
   run(Options{.procs = 2}, [] {
-    constexpr int kMany = 40;
+    constexpr int kCalls = 40;
     Pipe gate;
     WaitGroup group;
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kCalls; ++i) {
       group.go([&] { blocking([&] { gate.block_until_written(); }); });
     }
     EXPECT_TRUE(eventually([] {
       sleep_for(1ms);
-      return num_threads() >= kMany;
+      return num_threads() >= kCalls;
     }));
-    for (int i = 0; i < kMany; ++i) gate.write_one();
+    for (int i = 0; i < kCalls; ++i) gate.write_one();
     group.wait();
     EXPECT_TRUE(eventually([] {
       sleep_for(50ms);
-      return num_threads() <= kMany / 4;
+      return num_threads() <= kCalls / 4;
     }));
     // And those that are left, and new ones, do as well.
-    for (int i = 0; i < kMany; ++i)
+    for (int i = 0; i < kCalls; ++i)
       group.go([&] { blocking([&] { gate.block_until_written(); }); });
-    for (int i = 0; i < kMany; ++i) group.go([&] { gate.write_one(); });
+    for (int i = 0; i < kCalls; ++i) group.go([&] { gate.write_one(); });
     group.wait();
   });
 }

@@ -46,17 +46,17 @@ void expect_said_once(const std::string& said, const std::string& part) {
 }
 
 void yield_in_many() {
-  constexpr int kMany = 500;
+  constexpr int kGoroutines = 500;
   std::atomic<int> done{0};
   WaitGroup all;
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < kGoroutines; ++i) {
     all.go([&] {
       yield();
       ++done;
     });
   }
   all.wait();
-  EXPECT_EQ(done.load(), kMany);
+  EXPECT_EQ(done.load(), kGoroutines);
 }
 
 // What is written to stderr while it lives, also for somebody who waits for it.
@@ -235,12 +235,12 @@ TEST_P(Limits, BeyondTheLimitOnStoppedOnesThoseTakeTurns) {
 }
 
 TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
-  constexpr int kMostStopped = 8, kMany = 160;
+  constexpr int kMostStopped = 8, kLoops = 160;
   run(Options{.procs = procs(), .time_slice = 1ms, .max_preempted = kMostStopped}, [&] {
     std::atomic<int> done{0};
     WaitGroup all;
     int most_threads = 0;
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kLoops; ++i) {
       all.go([&] {
         const auto begin = cpu_time_of_this_thread();
         while (cpu_time_of_this_thread() - begin < 5ms) let_signals_in();
@@ -250,7 +250,7 @@ TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
     EXPECT_TRUE(eventually([&] {
       sleep_for(1ms);
       most_threads = std::max(most_threads, num_threads());
-      return done.load() == kMany;
+      return done.load() == kLoops;
     }));
     all.wait();
     EXPECT_GT(stats().total.preemptions, static_cast<std::uint64_t>(kMostStopped));

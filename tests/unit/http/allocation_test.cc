@@ -236,8 +236,8 @@ class PlainClient {
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
-    constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    connected_ = connected_ && ::send(socket_, kGet.data(), kGet.size(), MSG_NOSIGNAL) > 0;
+    connected_ =
+        connected_ && ::send(socket_, support::kGet.data(), support::kGet.size(), MSG_NOSIGNAL) > 0;
   }
   ~PlainClient() { ::close(socket_); }
   // What has come; 0: the end, -1: nothing.

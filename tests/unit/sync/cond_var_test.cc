@@ -28,12 +28,9 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
+using support::waiting_is;
 
 constinit CondVar static_changed;  // needs no constructor at run time
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
 
 RT_TEST(CondVar, AWaiterIsWokenAndHoldsItsLockAgain) {
   Mutex mutex;

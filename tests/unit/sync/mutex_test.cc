@@ -23,14 +23,11 @@ using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
 using support::SleepingThread;
+using support::waiting_is;
 
 constinit Mutex static_mutex;  // needs no constructor at run time
 
 static_assert(sizeof(Mutex) <= 64);
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
 
 RT_TEST(Mutex, OnlyOneHoldsIt) {
   Mutex mutex;

@@ -24,10 +24,7 @@ using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
 using support::SleepingThread;
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
+using support::waiting_is;
 
 RT_TEST(Semaphore, UnitsAreTakenAndGivenBack) {
   Semaphore semaphore(3);
