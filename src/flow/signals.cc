@@ -210,9 +210,9 @@ bool is_awaited() {
 
 // ---- forks
 
-// 0: there is none. Called in the middle of a fork() too, where other handlers hold locks. So a goroutine does not
-// enter the runtime: without a P it would wait there, and never go on if the runtime ended. Its thread keeps the
-// runtime there.
+// 0: there is none. Called in the middle of a fork() too, where other handlers hold locks. So a
+// goroutine does not enter the runtime: without a P it would wait there, and never go on if the
+// runtime ended. Its thread keeps the runtime there.
 int preempting_signal() {
   bool is_goroutine = sched::current_m() != nullptr;
   if (!is_goroutine && !sched::begin_visit()) return 0;

@@ -9,8 +9,8 @@
 
 namespace magpie::sched {
 
-// All chunks of a line but the first and the last are full, however small the batches: push fills the last one
-// upwards, push_front the first one downwards. Hence the spare ones.
+// All chunks of a line but the first and the last are full, however small the batches: push fills
+// the last one upwards, push_front the first one downwards. Hence the spare ones.
 std::size_t GlobalQueue::bytes_of_room(std::size_t records) {
   constexpr std::size_t kSpareChunks = 8;
   return (records / kChunk + kSpareChunks) * sizeof(Chunk);
