@@ -1,4 +1,5 @@
-// blocking_test.cc: a goroutine that blocks its thread does not keep others from running, declared or not.
+// blocking_test.cc: a goroutine that blocks its thread does not keep others from running, declared
+// or not.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -159,7 +160,8 @@ RT_TEST(Blocking, ManyTimesByMany) {
   EXPECT_EQ(calls.load(), 400);
 }
 
-// Long ones first, so that Ps are handed over at once; then short ones, which say that this was wrong.
+// Long ones first, so that Ps are handed over at once; then short ones, which say that this was
+// wrong.
 RT_TEST(Blocking, LongAndShortCallsMayBeMixed) {
   std::atomic<int> calls{0};
   for (const int microseconds : {300, 0, 300, 1}) {
@@ -180,7 +182,8 @@ RT_TEST(Blocking, LongAndShortCallsMayBeMixed) {
   EXPECT_EQ(calls.load(), 4 * 20 * 10);
 }
 
-// All calls that are made while others wait hand their P over; the threads without one that compute instead are stopped.
+// All calls that are made while others wait hand their P over; the threads without one that compute
+// instead are stopped.
 TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
   run(Options{.procs = 1, .time_slice = 1ms}, [] {
     std::atomic<bool> stop{false};
@@ -220,7 +223,8 @@ TEST(Blocking, IsNoDeadlock) {
   });
 }
 
-// Nothing has happened for long, so nobody looks after the Ps any more; then somebody needs the one that is held.
+// Nothing has happened for long, so nobody looks after the Ps any more; then somebody needs the one
+// that is held.
 TEST(Blocking, AfterALongQuietThePOfOneWhoBlocksIsTakenWhenItIsNeeded) {
   run(Options{.procs = 2, .preempt = false}, [] {
     Pipe gate;
@@ -296,7 +300,8 @@ TEST(Blocking, ThreadsThatNobodyNeedsEndAfterAWhile) {
   });
 }
 
-// Their goroutines compute for less than it takes to be found to compute, and then sleep; loops want their Ps all the time.
+// Their goroutines compute for less than it takes to be found to compute, and then sleep; loops
+// want their Ps all the time.
 TEST(Blocking, UndeclaredCallsAreNotInterrupted) {
   run(Options{.procs = 2}, [] {
     std::atomic<bool> stop{false};

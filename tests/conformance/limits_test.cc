@@ -1,5 +1,5 @@
-// limits_test.cc: no more threads, because the program set a limit or the system refuses them: what needs one waits, is said
-// once, and everything finishes.
+// limits_test.cc: no more threads, because the program set a limit or the system refuses them: what
+// needs one waits, is said once, and everything finishes.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -254,14 +254,15 @@ TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
     }));
     all.wait();
     EXPECT_GT(stats().total.preemptions, static_cast<std::uint64_t>(kMostStopped));
-    // Besides those that are stopped: one for each P, one for each that was begun or stopped at the same moment, and some that
-    // sleep: made ahead, or kept.
+    // Besides those that are stopped: one for each P, one for each that was begun or stopped at the
+    // same moment, and some that sleep: made ahead, or kept.
     EXPECT_LE(most_threads, kMostStopped + 4 * procs() + 12);
   });
 }
 
-// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may be. The first has to get the P,
-// although no thread is free that could take it over: it brings its own.
+// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may
+// be. The first has to get the P, although no thread is free that could take it over: it brings its
+// own.
 TEST_P(Limits, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
   run(Options{.procs = procs(), .max_threads = procs() + 1, .time_slice = 1ms}, [this] {
     std::mutex lock;

@@ -208,7 +208,8 @@ RT_TEST(Select, WithOneCaseAndOtherwiseItIsTheTryOperation) {
 }
 
 RT_TEST(Select, OtherwiseDoesNotRunWhileOneOrTheOtherIsAlwaysReady) {
-  // The token is put into one channel before it is taken from the other: at no moment are both empty.
+  // The token is put into one channel before it is taken from the other: at no moment are both
+  // empty.
   Chan<int> a(2), b(2);
   a.send(1);
   std::atomic<bool> stop{false};

@@ -1,11 +1,13 @@
 // Model of [context-tree]: contexts are cancelled, made and destroyed at the same time.
 //
-// Checked   When cancel() returns everything below is over, whoever came first; a child that is made meanwhile is over in
-//           the end; nobody touches a node that is gone (a plain variable stands for its memory), and nobody
-//           waits for ever; lists and links are guarded (plain variables too); what came before a cancel is seen
-//           by one who sees that a child is over.
-// Bounds    Two threads: every interleaving, or so many preemptions as main() says. Three: the same.
-// Stands in Locks, the count of handles, and the WaitGroup in a node. context.cc's steps around the tree.
+// Checked   When cancel() returns everything below is over, whoever came first; a child that is
+//           made meanwhile is over in the end; nobody touches a node that is gone (a plain variable
+//           stands for its memory), and nobody waits for ever; lists and links are guarded (plain
+//           variables too); what came before a cancel is seen by one who sees that a child is over.
+// Bounds    Two threads: every interleaving, or so many preemptions as main() says. Three: the
+//           same.
+// Stands in Locks, the count of handles, and the WaitGroup in a node. context.cc's steps around the
+//           tree.
 //
 // Mutant MUTANT_RELAXED_RELEASE   one who sees the end does not see what came before it
 // Mutant MUTANT_RELAXED_ACQUIRE   the same

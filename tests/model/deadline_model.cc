@@ -10,9 +10,11 @@
 //           TimerSet::remove and disarm_and_settle.
 //
 // Mutant MUTANT_NO_LOCK         the end of run() does not take the deadline's lock
-// Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime runs
+// Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime
+//                               runs
 // Mutant MUTANT_SETTLES_ONCE    the owner does not look again after a fire that has ended
-// Mutant MUTANT_LEAVES_AT_ONCE  the owner does not take the lock once more, which the timer may still have
+// Mutant MUTANT_LEAVES_AT_ONCE  the owner does not take the lock once more, which the timer may
+//                               still have
 // Mutant MUTANT_NEVER_DISARMS   a mover puts the timer into a set although it is in one, or fires
 // Mutant MUTANT_NEVER_FIRING    a mover takes one that fires for idle
 // Mutant MUTANT_RELAXED_RELEASE the mover does not see that the fire is over

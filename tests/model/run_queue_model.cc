@@ -1,12 +1,12 @@
 // Model of [run-queue]: an owner and one or two thieves, ring of four, claims of up to two.
 // Model of [runnext]: the slot ahead of the ring, used by the same.
 //
-// Checked   Every goroutine is taken exactly once, whoever takes it sees what was written before it was
-//           pushed (the payload is a plain variable: Relacy reports an access that is not ordered), and
-//           what nobody took is in a queue at the end. looks_empty() is never true while a goroutine is
-//           there throughout.
-// Bounds    See main(). Relacy does not show a load that sees a later store, so the "No reuse" rule of
-//           run_queue.h is explored for interleavings only; its release is argued there.
+// Checked   Every goroutine is taken exactly once, whoever takes it sees what was written before it
+//           was pushed (the payload is a plain variable: Relacy reports an access that is not
+//           ordered), and what nobody took is in a queue at the end. looks_empty() is never true
+//           while a goroutine is there throughout.
+// Bounds    See main(). Relacy does not show a load that sees a later store, so the "No reuse" rule
+//           of run_queue.h is explored for interleavings only; its release is argued there.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the payload is not published
 // Mutant MUTANT_RELAXED_ACQUIRE   the payload is not seen

@@ -1,12 +1,15 @@
-// Model of [timer]: an owner removes its timer and destroys the record while others fire it, or it is moved.
+// Model of [timer]: an owner removes its timer and destroys the record while others fire it, or it
+// is moved.
 //
-// Checked   It fires at most once per insertion, and never after remove() said removed; nobody touches the record
-//           after the owner was told that it may destroy it (a plain variable stands for its memory); what fire
-//           did is seen by an owner that settled.
-//           One who stops it without a lock of the owners' and one who starts it anew do not touch it at once.
-// Bounds    One owner and one that fires, or moves it to another set: every interleaving. Both at once: at most
-//           three preemptions. Two owners: every interleaving.
-// Stands in The set: a lock, and the timer's place in it. remove() mirrors TimerSet::remove, take() take_due.
+// Checked   It fires at most once per insertion, and never after remove() said removed; nobody
+//           touches the record after the owner was told that it may destroy it (a plain variable
+//           stands for its memory); what fire did is seen by an owner that settled.
+//           One who stops it without a lock of the owners' and one who starts it anew do not touch
+//           it at once.
+// Bounds    One owner and one that fires, or moves it to another set: every interleaving. Both at
+//           once: at most three preemptions. Two owners: every interleaving.
+// Stands in The set: a lock, and the timer's place in it. remove() mirrors TimerSet::remove, take()
+//           take_due.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the owner does not see what fire did
 // Mutant MUTANT_NO_SECOND_LOOK    remove trusts what it read without the lock

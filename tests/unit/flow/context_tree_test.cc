@@ -1,4 +1,5 @@
-// context_tree_test.cc: what a cancel of many contexts asks of its nodes. How threads meet there: the model.
+// context_tree_test.cc: what a cancel of many contexts asks of its nodes. How threads meet there:
+// the model.
 
 #include "flow/context_tree.h"
 

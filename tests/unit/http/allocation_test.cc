@@ -1,5 +1,5 @@
-// allocation_test.cc: requests on a connection that has seen some like them allocate nothing, large ones leave nothing
-// behind, and a server that has no memory for a connection goes on.
+// allocation_test.cc: requests on a connection that has seen some like them allocate nothing, large
+// ones leave nothing behind, and a server that has no memory for a connection goes on.
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
@@ -61,7 +61,8 @@ constexpr bool kCounts = false;
 namespace magpie::http {
 namespace {
 
-// Asks the same again and again; looks at the count of allocations after some requests and at the end.
+// Asks the same again and again; looks at the count of allocations after some requests and at the
+// end.
 class Asker final : public net::Stream {
  public:
   static constexpr int kWarm = 20, kAll = 1020;

@@ -122,7 +122,8 @@ TEST(RunQueue, AQueueWithOnlyANextSlotFilledIsNotEmpty) {
   EXPECT_FALSE(queue.looks_empty());
 }
 
-// What a thief gets from a ring of `count`: how many left it, which one to run, and the rest in order.
+// What a thief gets from a ring of `count`: how many left it, which one to run, and the rest in
+// order.
 void expect_steal(std::size_t count, std::size_t stolen) {
   RunQueue victim, thief;
   fill(victim, 0, count);

@@ -237,8 +237,8 @@ RT_TEST(CondVar, AStopRequestEndsTheWait) {
   EXPECT_TRUE(changed.wait(hold, std::stop_token(), [] { return true; }));
 }
 
-// The standard library knows by its thread who runs a callback. The goroutine has no P when it asks, so that it would have
-// to wait for one as it notifies, and could go on elsewhere.
+// The standard library knows by its thread who runs a callback. The goroutine has no P when it
+// asks, so that it would have to wait for one as it notifies, and could go on elsewhere.
 RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   Mutex mutex;
   CondVar changed;

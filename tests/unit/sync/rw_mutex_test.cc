@@ -232,7 +232,8 @@ TEST(RWMutexAfterRun, ReadersThatWereDroppedAreNotWaitedFor) {
   writer.join();
 }
 
-// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there
+// is nothing to see.
 TEST(RWMutexAfterRun, AWriterThreadBehindAWriterThatWasWokenAndDroppedGetsIt) {
   RWMutex mutex;
   std::optional<SleepingThread> thread;

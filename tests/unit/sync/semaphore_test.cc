@@ -240,7 +240,8 @@ TEST(SemaphoreAfterRun, AThreadBehindALargeRequestThatWasDroppedIsServed) {
   EXPECT_TRUE(thread->goes_on());
 }
 
-// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there
+// is nothing to see.
 TEST(SemaphoreAfterRun, UnitsOfAGoroutineThatWasServedAndDroppedAreThereAgain) {
   Semaphore semaphore(0);
   std::optional<SleepingThread> thread;
