@@ -15,7 +15,7 @@
 #include "model_run.h"
 #include "waiters.h"
 
-#include "chan/claim.h"
+#include "chan/select_word.h"
 
 namespace {
 
