@@ -31,7 +31,7 @@ namespace magpie::base {
 class UncheckedLock {
  public:
   void lock() {
-    if (!try_lock()) lock_slowly();
+    if (!try_lock()) lock_slow();
   }
 
   bool try_lock() {
@@ -52,7 +52,7 @@ class UncheckedLock {
   static constexpr int kSpins = 60;
 #endif
 
-  [[gnu::noinline]] void lock_slowly() {
+  [[gnu::noinline]] void lock_slow() {
     for (int spin = 0; spin < kSpins; ++spin) {
       cpu_relax();
       // relaxed: only a hint; try_lock acquires
