@@ -314,7 +314,7 @@ Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
           // A goroutine may be gone now. A thread is here.
           if (is_thread) {
             if (waits) sched::want_events();
-            self.here.leave();
+            self.here.end();
           }
           return waits;
         },

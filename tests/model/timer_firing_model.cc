@@ -96,7 +96,7 @@ struct TimerState {
       bool there = word.view().set == where;
       if (there) {
         set.has(RL_INFO) = false;
-        word.leave();
+        word.make_idle();
       }
       set.lock.unlock(RL_INFO);
       if (there) return Removal::removed;
