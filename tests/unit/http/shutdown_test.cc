@@ -89,7 +89,7 @@ RT_TEST(HttpShutdown, RequestsThatHadComeOnKeptConnectionsAreAnswered) {
     clients.back()->ask();
     EXPECT_NE(clients.back()->hear().find("hello"), std::string::npos);
   }
-  sleep_for(20ms);  // some of them rest by now, likely; it must not matter
+  sleep_for(20ms);  // some of them are dormant by now, likely; it must not matter
   for (auto& client : clients) client->ask();
   EXPECT_TRUE(serving.server.shutdown(50s));
   for (auto& client : clients) {
