@@ -151,8 +151,8 @@ TEST_P(AtProcs, TimersFireWhileAThreadSleepsInThePoller) {
   });
 }
 
-// A keeper of the watch is called to a goroutine that then loops: somebody else has to have the
-// timer duty.
+// The keeper of the timer duty is called to a goroutine that then loops: another M has to take the
+// duty.
 TEST(Network, ATimerFiresAlthoughWhoeverSleptUntilItWasCalledAway) {
   for (int procs : {2, 4}) {  // one of them is idle
     run(Options{.procs = procs}, [] {

@@ -94,14 +94,14 @@ struct Runtime {
 
   // ---- sysmon.cc
 
-  bool some_are_inside(std::uint32_t settled) {
+  bool some_are_inside(std::uint32_t quiet) {
     if (chosen<"MUTANT_INSIDE_UNSEEN">()) return false;
     std::uint32_t count = procs.load(relaxed);
     for (std::uint32_t i = 0; i < count; ++i) {
       M* m = ps[i].holder.load(acquire);
-      if (m != nullptr && m->grip.is_outside()) ++settled;
+      if (m != nullptr && m->grip.is_outside()) ++quiet;
     }
-    return settled != count;
+    return quiet != count;
   }
   bool has_inbox() {
     if (chosen<"MUTANT_INBOX_UNSEEN">()) return false;

@@ -21,7 +21,7 @@ struct Node : std::enable_shared_from_this<Node> {
     Whole() { ++wholes, ++begun; }
     ~Whole() { --wholes; }
   };
-  struct Settling {
+  struct Completing {
     void add(int) {}
     void done() {}
     void wait() {}
@@ -41,7 +41,7 @@ struct Node : std::enable_shared_from_this<Node> {
   Node* previous = nullptr;
   bool listed = false;
   Held link;
-  Settling settling;
+  Completing completing;
 };
 
 using Tree = ContextTree<Node>;
