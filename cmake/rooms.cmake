@@ -41,6 +41,12 @@ endif()
 set_source_files_properties(src/context/switch.cc PROPERTIES
   COMPILE_OPTIONS -fno-lto SKIP_UNITY_BUILD_INCLUSION ON)
 
+# What gdb knows of goroutines; the file carries the script.
+set(magpie_gdb_script ${CMAKE_CURRENT_SOURCE_DIR}/debugger/magpie-gdb.py)
+set_source_files_properties(src/sched/run/layout.cc PROPERTIES
+  COMPILE_DEFINITIONS "MAGPIE_GDB_SCRIPT=\"${magpie_gdb_script}\"" OBJECT_DEPENDS ${magpie_gdb_script}
+  SKIP_UNITY_BUILD_INCLUSION ON)
+
 # A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
 function(magpie_add_library_room room base)
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)

@@ -189,6 +189,8 @@ class RunQueue {
   }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
 
   G* pop_reserved() {
