@@ -1,6 +1,7 @@
 #include "sched/park.h"
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "sched/core/find_work.h"
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
@@ -15,6 +16,7 @@ void park(WaitReason reason, Commit commit, void* argument) {
   G* g = m->current;
   MAGPIE_DCHECK(m->grip.is_inside());
   g->wait_reason.store(reason, base::relaxed);
+  MAGPIE_PROBE(park, g->id, reinterpret_cast<const std::uint8_t&>(g->wait_reason));
   g->move(GState::running, GState::waiting);
   if (g->bound) [[unlikely]]
     return park_bound(m, g, commit, argument);
@@ -32,6 +34,7 @@ namespace {
 [[gnu::noinline]] void ready_from_outside(G* g) {
   if (Visit visit; visit) {
     g->move(GState::waiting, GState::runnable);
+    MAGPIE_PROBE(ready, g->id);
     runtime->global.push_urgent(g);
     runtime->chaos.disturb();
     wake_searcher(nullptr);
@@ -50,6 +53,7 @@ void ready(G* g) {
     return ready_from_outside(g);
   MAGPIE_DCHECK(m->grip.is_inside());
   g->move(GState::waiting, GState::runnable);
+  MAGPIE_PROBE(ready, g->id);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
   wake_searcher(m);
 }
