@@ -1,17 +1,21 @@
 #include "sched/park.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/probe.h"
 #include "sched/core/find_work.h"
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/run/runtime.h"
+#include "sched/run/wait_profile.h"
 #include "sched/taking/bound.h"
 
 namespace magpie::sched {
 
-void park(WaitReason reason, Commit commit, void* argument) {
+namespace {
+
+[[gnu::always_inline]] inline void park_now(WaitReason reason, Commit commit, void* argument) {
   M* m = current_m();
   G* g = m->current;
   MAGPIE_DCHECK(m->grip.is_inside());
@@ -21,6 +25,20 @@ void park(WaitReason reason, Commit commit, void* argument) {
   if (g->bound) [[unlikely]]
     return park_bound(m, g, commit, argument);
   switch_away(m, g, next_at_hand(m), commit, argument);
+}
+
+[[gnu::noinline]] void park_profiled(WaitReason reason, Commit commit, void* argument) {
+  std::int64_t since_ns = base::now_ns();
+  park_now(reason, commit, argument);
+  wait_profile.note(current_m(), reason, base::now_ns() - since_ns);
+}
+
+}  // namespace
+
+void park(WaitReason reason, Commit commit, void* argument) {
+  if (wait_profile.is_on()) [[unlikely]]
+    return park_profiled(reason, commit, argument);
+  park_now(reason, commit, argument);
 }
 
 bool is_worth_spinning(M* m) {
