@@ -12,6 +12,8 @@ foreach(room IN LISTS magpie_library_rooms)
   endif()
 endforeach()
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# For programs whose copy gdb may not load by itself: (gdb) source .../magpie-gdb.py
+install(FILES debugger/magpie-gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/magpie)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT magpieTargets NAMESPACE magpie:: DESTINATION ${magpie_package_dir})
 

@@ -43,6 +43,22 @@ endif()
 set_source_files_properties(src/context/switch.cc PROPERTIES
   COMPILE_OPTIONS -fno-lto SKIP_UNITY_BUILD_INCLUSION ON)
 
+# What gdb knows of goroutines; the file carries the script.
+set(magpie_gdb_script ${CMAKE_CURRENT_SOURCE_DIR}/debugger/magpie-gdb.py)
+set_source_files_properties(src/sched/run/layout.cc PROPERTIES
+  COMPILE_DEFINITIONS "MAGPIE_GDB_SCRIPT=\"${magpie_gdb_script}\"" OBJECT_DEPENDS ${magpie_gdb_script}
+  SKIP_UNITY_BUILD_INCLUSION ON)
+
+# Probes for tracers cost a nop each, and need sys/sdt.h: src/base/probe.h.
+option(MAGPIE_PROBES "Build probes for tracers (USDT), if sys/sdt.h is there" ON)
+include(CheckIncludeFileCXX)
+check_include_file_cxx(sys/sdt.h magpie_has_sdt)
+if(NOT MAGPIE_PROBES)
+  add_compile_definitions(MAGPIE_NO_PROBES)
+elseif(NOT magpie_has_sdt)
+  message(STATUS "sys/sdt.h is not there (Debian: systemtap-sdt-dev): the probes are left out")
+endif()
+
 # A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
 function(magpie_add_library_room room base)
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)

@@ -5,6 +5,7 @@
 
 #include <magpie/runtime.h>
 
+#include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/current.h"
 #include "sched/entry.h"
@@ -75,6 +76,7 @@ void start_slow(M* m, G* g, G* unplaced) {
 void start_outside(G* g, detail::TaskBody body) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
+  MAGPIE_PROBE(spawn, g->id, g->creator, g->body);
   runtime->started_outside.fetch_add(1, base::relaxed);
   put_global(g);
 }

@@ -10,6 +10,7 @@
 
 #include <magpie/detail/task.h>
 
+#include "base/probe.h"
 #include "sched/core/m.h"
 #include "sched/core/queues.h"
 #include "sched/entry.h"
@@ -33,6 +34,7 @@ void start_outside(G* g, detail::TaskBody body);
   P* p = m->p;
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
+  MAGPIE_PROBE(spawn, g->id, g->creator, g->body);
   p->counters.goroutines_started.increment();
   G* unplaced;
   if (!p->queue.next.try_put(g, unplaced)) [[unlikely]] {

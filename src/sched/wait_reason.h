@@ -26,7 +26,7 @@ enum class WaitReason : std::uint8_t {
   io_write,          // the same, written to
 };
 
-inline const char* text(WaitReason reason) {
+constexpr const char* text(WaitReason reason) {
   switch (reason) {
     case WaitReason::none:
       return "";

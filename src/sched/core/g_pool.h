@@ -45,6 +45,8 @@ class GPool {
   }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   static constexpr std::size_t kFirstSlabBytes = std::size_t{128} << 10;
   static constexpr std::size_t kLargestSlabBytes = std::size_t{32} << 20;
   static constexpr std::size_t kFirstSlabs = 64;

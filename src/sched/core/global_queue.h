@@ -74,6 +74,8 @@ class GlobalQueue {
   void add_room(std::byte* memory, std::size_t bytes);
 
  private:
+  friend struct Layout;  // run/layout.h
+
   static constexpr std::size_t kChunk = 253;  // with the link, the time and the two marks: 2 KiB
   static constexpr std::int64_t kSparedNs = 20'000'000;
 

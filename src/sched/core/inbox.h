@@ -43,6 +43,8 @@ class Inbox {
   G* glance() const { return is_empty() ? nullptr : place(first_).load(base::acquire); }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   base::Atomic<G*>& place(std::uint32_t at) { return places_[at % kPlaces]; }
   const base::Atomic<G*>& place(std::uint32_t at) const { return places_[at % kPlaces]; }
 

@@ -131,6 +131,7 @@ struct M {
   // ---- the registry of Ms, see threads.h
 
   M* older = nullptr;      // fixed once the M is known to others
+  int number = 0;          // fixed too: how many are older. Dumps and the thread's name have it
   bool never_ran = false;  // fixed too: no thread could be made for it
   bool has_ended = false;  // guarded by Threads' lock: the record may be used again
 };

@@ -112,6 +112,8 @@ class NextSlot {
   }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   void enter() {
     while (!try_enter()) [[unlikely]] wait_for_thief();
   }

@@ -39,6 +39,8 @@ class PTable {
   void set_in_use(std::uint32_t count) { published_.set_in_use(count); }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   static std::span<P* const> span_of(PublishedTable<P*>::View view) {
     return {view.first, view.count};
   }

@@ -49,6 +49,8 @@ class PublishedTable {
   void set_in_use(std::uint32_t count) { in_use_.store(count, base::release); }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   base::Atomic<std::uint32_t> in_use_{0};  // atomic [grown-table]
   base::Atomic<std::size_t> made_{0};      // atomic [grown-table]
   base::Atomic<Element*> table_{nullptr};  // atomic [grown-table]

@@ -190,6 +190,8 @@ class RunQueue {
   }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   base::Atomic<G*>& slot(std::uint64_t index) { return ring_[index % kSlots]; }
 
   G* pop_reserved() {

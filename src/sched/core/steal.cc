@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/probe.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -83,6 +84,7 @@ G* steal(M* m) {
       if (G* g = p->queue.steal_half(victim->queue, moved)) {
         p->counters.steals_succeeded.increment();
         p->counters.goroutines_stolen.add(moved);
+        MAGPIE_PROBE(steal, p->index, victim->index, moved);
         return g;
       }
       if (round != kRounds - 1) continue;
@@ -90,6 +92,8 @@ G* steal(M* m) {
         p->counters.steals_succeeded.increment();
         p->counters.goroutines_stolen.increment();
         p->counters.runnext_stolen.increment();
+        moved = 1;
+        MAGPIE_PROBE(steal, p->index, victim->index, moved);
         return g;
       }
     }

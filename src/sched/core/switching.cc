@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/probe.h"
 #include "context/switch.h"
 #include "sched/core/loop.h"
 #include "sched/core/queues.h"
@@ -29,6 +30,7 @@ void put_away(M* m, stack::Stack* stack) {
 
 [[gnu::noinline]] void ready_now(M* m, G* g) {
   g->move(GState::waiting, GState::runnable);
+  MAGPIE_PROBE(ready, g->id);
   put_next(m, g);
 }
 

@@ -18,6 +18,7 @@
 // Sanitizers  The M tells them of every switch: note_departure, note_destination, note_arrival.
 #pragma once
 
+#include "base/probe.h"
 #include "sched/core/m.h"
 
 namespace magpie::sched {
@@ -45,9 +46,10 @@ void run_loop(M* m);
 // never continues.
 [[noreturn]] void abandon_goroutine(M* m);
 
-inline void start_running(M* m, G* g) {
+[[gnu::always_inline]] inline void start_running(M* m, G* g) {
   m->current = g;
   g->state.store(GState::running, base::relaxed);
+  MAGPIE_PROBE(run, g->id, m->p);
 }
 
 }  // namespace magpie::sched

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
 
@@ -62,6 +63,7 @@ G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
   for (std::size_t i = 0; i < woken_count; ++i) {
     prefetch_stack(woken[i]);
     woken[i]->move(GState::waiting, GState::runnable);
+    MAGPIE_PROBE(ready, woken[i]->id);
   }
   m->p->counters.timers_fired.add(count);
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fence.h"
 #include "base/guard.h"
+#include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/hand_off.h"
@@ -20,6 +21,11 @@ constexpr std::size_t kEventsAtOnce = 128;
 constexpr std::int64_t kOverdueNs = 100'000;
 // While they do not even come to look: sysmon's patience.
 constexpr std::int64_t kLongOverdueNs = 1'000'000;
+
+[[gnu::always_inline]] inline void become_runnable(G* g) {
+  g->move(GState::waiting, GState::runnable);
+  MAGPIE_PROBE(ready, g->id);
+}
 
 }  // namespace
 
@@ -99,8 +105,7 @@ bool Network::try_ask(Batch& batch, M* m, std::size_t most_events) {
   role_.give_back();
   m->p->counters.polls.increment();
   m->p->counters.polled.add(batch.count);
-  for (std::size_t i = 0; i < batch.count; ++i)
-    batch.ready[i]->move(GState::waiting, GState::runnable);
+  for (std::size_t i = 0; i < batch.count; ++i) become_runnable(batch.ready[i]);
   return batch.count != 0;
 }
 
@@ -122,7 +127,7 @@ void Network::poll_if_overdue(M* m) {
 
 void Network::put_in_global(Batch& batch) {
   for (std::size_t i = 0; i < batch.count; ++i) {
-    batch.ready[i]->move(GState::waiting, GState::runnable);
+    become_runnable(batch.ready[i]);
     runtime->global.push_urgent(batch.ready[i]);
   }
 }
@@ -166,7 +171,7 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   p->counters.polls.increment();
   p->counters.polled.add(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) {
-    batch.ready[i]->move(GState::waiting, GState::runnable);
+    become_runnable(batch.ready[i]);
     put_last(m, batch.ready[i]);
   }
   // For one, sysmon sees to the role that this M leaves.

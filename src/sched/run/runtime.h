@@ -17,6 +17,7 @@
 #include "sched/rest/search.h"
 #include "sched/rest/timer_duty.h"
 #include "sched/run/chaos.h"
+#include "sched/run/layout.h"
 #include "sched/run/procs.h"
 #include "sched/run/schedtrace.h"
 #include "sched/run/world.h"
@@ -38,6 +39,8 @@ struct Runtime {
 
   // Tells this run() from earlier ones, for handles that outlive their run().
   const std::uint64_t generation;
+
+  const LayoutEntry* const layout = layout_for_debuggers();
 
   const Options options;
   // atomic, a hint: the number of threads that wait in the handler, against a limit. It is beside

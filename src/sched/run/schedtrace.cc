@@ -93,15 +93,7 @@ int status_of(GState state) {
   return 6;
 }
 
-std::uint64_t number_of(const M* wanted) {
-  std::uint64_t newer = 0;
-  std::uint64_t number = 0;
-  runtime->threads.for_each([&](M* m) {
-    if (m == wanted) number = newer;
-    ++newer;
-  });
-  return newer - 1 - number;
-}
+std::uint64_t number_of(const M* m) { return static_cast<std::uint64_t>(m->number); }
 
 // Threads that wait for a P with their goroutine.
 int locked_and_idle() {

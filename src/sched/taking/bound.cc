@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
+#include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
 #include "sched/current.h"
@@ -91,6 +92,7 @@ bool wait_in_place(M* m, Line line) {
   if (line == Line::urgent) runtime->bound.fetch_sub(1, base::relaxed);
   g->bound = was_bound;
   g->state.store(before, base::relaxed);
+  MAGPIE_PROBE(run, g->id, m->p);
   if (goes == Goes::without_p) {
     runtime->without_p.announce(m);
   } else if (line == Line::stopped) {
@@ -141,13 +143,14 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
   if (ends) abandon_goroutine(m);
   if (!waits) {
     g->move(GState::waiting, GState::runnable);
+    MAGPIE_PROBE(ready, g->id);
     put_last(m, g);
   }
   see_to_owed_timer(m);
   runtime->chaos.disturb();
   let_go(std::exchange(m->p, nullptr));
   if (sleep_in_place(m) != Goes::with_p) abandon_goroutine(m);
-  g->state.store(GState::running, base::relaxed);
+  start_running(m, g);
 }
 
 void yield_bound(M* m, G* g) {

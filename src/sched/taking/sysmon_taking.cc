@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/other_thread.h"
+#include "base/probe.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/free_cpu.h"
@@ -84,7 +85,12 @@ void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   runtime->without_p.note(m, now_ns_, blocked ? WithoutP::Computes::no : WithoutP::Computes::yes,
                           p->seen.turn.stretch);
   p->counters.handoffs.increment();
-  if (!blocked) p->counters.preemptions.increment();
+  if (!blocked) {
+    p->counters.preemptions.increment();
+    // For people: the M runs user code, most likely still in the same goroutine.
+    [[maybe_unused]] const G* g = m->current;
+    MAGPIE_PROBE(preempt, g->id, p->index, reinterpret_cast<const pid_t&>(m->os.tid));
+  }
   if (because == Because::ran_long) {
     std::int64_t used = base::cpu_ns_of(m->os.tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
     // At most a slice: nobody waited for the P before that.

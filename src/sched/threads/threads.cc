@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -41,10 +42,17 @@ void begin_m(M* m) {
   runtime->preemption.unblock(m);
 }
 
+// For top -H, perf and debuggers. The thread that called run() keeps its name: it is the program's.
+void name_thread(const M* m) {
+  char name[16];  // the kernel's limit
+  std::snprintf(name, sizeof name, "magpie-m%d", m->number);
+  pthread_setname_np(pthread_self(), name);
+}
+
 void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
-  pthread_setname_np(pthread_self(), "magpie");
+  name_thread(m);
   base::ask_for_slices(0);  // it inherited its maker's
   runtime->chaos.be_born_late();
   if (P* p = runtime->threads.maker.take_wanted(m)) begin_with(m, p);
@@ -117,6 +125,7 @@ M* Threads::reuse_ended() {
 M* Threads::publish(std::unique_ptr<M> m) {
   base::Guard hold(lock_);
   m->older = newest_.load(base::relaxed);
+  if (m->older != nullptr) m->number = m->older->number + 1;
   newest_.store(m.get(), base::release);  // with for_each's acquire
   count_.store(count() + 1, base::relaxed);
   return m.release();

@@ -66,6 +66,8 @@ class Threads {
   int set_limit(int limit) { return limit_.exchange(limit, base::relaxed); }
 
  private:
+  friend struct Layout;  // run/layout.h
+
   static constexpr std::int64_t kRetryAfterNs = 1'000'000;
   static constexpr std::int64_t kRefusalLastsNs = 20'000'000;  // sysmon tries more often
   static constexpr std::uint32_t kFirstSpinBudget = 16;
