@@ -22,6 +22,10 @@ namespace {
 // An event waits for its explanation while other streams are at most this far ahead.
 constexpr std::int64_t kSlackNs = 100'000;
 
+}  // namespace
+
+namespace reading {
+
 struct Generation {
   std::vector<BlockRef> begins, states, ends;
   std::map<std::uint16_t, std::vector<BlockRef>> streams;
@@ -54,10 +58,13 @@ struct Mapping {
   }
 };
 
-}  // namespace
+}  // namespace reading
 
 struct Reader::Parts {
-  Mapping file;
+  using Generation = reading::Generation;
+  using Before = reading::Before;
+
+  reading::Mapping file;
   std::map<std::uint32_t, Generation> generations;
   std::vector<GenerationRef> refs;
   std::vector<Module> modules;
@@ -70,7 +77,7 @@ struct Reader::Parts {
   double ns_per_tick = 1;
 
   // reading
-  std::map<std::uint32_t, Generation>::iterator reading;  // behind the run() that is being read
+  std::map<std::uint32_t, Generation>::iterator place;  // behind the run() that is being read
   std::vector<Event> opening;
   std::size_t opening_next = 0;
   std::vector<Stream> streams;
@@ -273,7 +280,7 @@ void Reader::Parts::read_meta() {
   for (std::size_t i = 0; i + 1 < refs.size(); ++i) {
     if (refs[i].end_ns <= refs[i].begin_ns) refs[i].end_ns = refs[i + 1].begin_ns;
   }
-  reading = generations.begin();
+  place = generations.begin();
 }
 
 // ---- where reading begins
@@ -348,7 +355,7 @@ std::uint64_t running_after(const Event& event, std::uint64_t running) {
 
 // Finds what the first event of each goroutine says, and which Ps are held: those whose first event
 // is not proc_begin.
-GoroutineMap<Before> Reader::Parts::look_ahead(Generation& generation,
+GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
                                                std::map<std::int32_t, Event>& procs) {
   GoroutineMap<Before> befores;
   for (auto& [number, blocks] : generation.streams) {
@@ -473,17 +480,17 @@ void Reader::Parts::begin_run() {
   opening_next = 0;
   states.clear();
   for (const GenerationRef& ref : refs) {
-    if (ref.number == reading->first) last_ns = std::max(last_ns, ref.begin_ns);
+    if (ref.number == place->first) last_ns = std::max(last_ns, ref.begin_ns);
   }
-  if (!reading->second.is_new_run) make_opening(reading->second);
+  if (!place->second.is_new_run) make_opening(place->second);
   std::map<std::uint16_t, std::vector<BlockRef>> blocks;
   do {
-    for (auto& [number, its] : reading->second.streams) {
+    for (auto& [number, its] : place->second.streams) {
       std::vector<BlockRef>& all = blocks[number];
       all.insert(all.end(), its.begin(), its.end());
     }
-    ++reading;
-  } while (reading != generations.end() && !reading->second.is_new_run);
+    ++place;
+  } while (place != generations.end() && !place->second.is_new_run);
   streams.reserve(blocks.size());
   for (auto& [number, its] : blocks) {
     streams.emplace_back(proc_of(number), std::move(its));
@@ -582,7 +589,7 @@ std::optional<Reader> Reader::from_bytes(std::string bytes, std::string& error) 
 bool Reader::next(Event& event) {
   Parts& parts = *parts_;
   while (!parts.next_of_run(event)) {
-    if (parts.reading == parts.generations.end()) return false;
+    if (parts.place == parts.generations.end()) return false;
     parts.begin_run();
   }
   return true;
@@ -597,7 +604,7 @@ const std::vector<GenerationRef>& Reader::generations() const { return parts_->r
 
 void Reader::seek(const GenerationRef& generation) {
   Parts& parts = *parts_;
-  parts.reading = parts.generations.find(generation.number);
+  parts.place = parts.generations.find(generation.number);
   parts.last_ns = 0;
   parts.streams.clear();
   parts.heap.clear();
