@@ -51,6 +51,7 @@ struct State {
   bool is_running = false;  // between switch_on() and switch_off(), guarded by `switching`
   bool is_ending = false;   // finish() has begun
   Sums end_totals{};        // when it was switched off
+  std::uint32_t procs = 0;
   std::string prologue;     // flight: what the last words of a crash begin with
 
   // the blocks
@@ -164,7 +165,7 @@ std::string begin_payload(const Sums& totals) {
   begin.ticks_per_second = state->ticks_per_second;
   begin.wall_ns = state->wall_ns;
   begin.pid = getpid();
-  begin.procs = state->host.procs();
+  begin.procs = state->procs;
   begin.anchor = reinterpret_cast<std::uint64_t>(&anchor);
   begin.program = program_path();
   begin.totals = named(totals);
@@ -244,6 +245,7 @@ void cut() {
   Outside::ask_for_new_block();
   StateList states;
   state->host.states(states);
+  state->procs = state->host.procs();
   begin_generation(totals, states, 0);
 }
 
@@ -516,6 +518,7 @@ bool Recorder::switch_on(const Start& start) {
     if (old == nullptr) break;
     state->blocks.give(old);
   }
+  state->procs = start.procs;
   if (start.proc >= 0) detail::buffers[start.proc].set_current(start.goroutine);
   base::Guard outside(Outside::lock_);
   detail::magpie_trace_is_on.store(true, base::relaxed);

@@ -64,7 +64,8 @@ struct Plan {
 // What is true when recording begins.
 struct Start {
   bool is_new_run = false;  // no goroutine lives yet
-  int proc = -1;            // the P of the caller; -1: it has none
+  std::uint32_t procs = 0;
+  int proc = -1;  // the P of the caller; -1: it has none
   std::uint64_t goroutine = 0;
   Sums totals{};
   StateList states;

@@ -162,6 +162,7 @@ void trace_begin_run() {
   }
   trace::Start start;
   start.is_new_run = true;
+  start.procs = runtime->ps.count();
   if (Recorder::switch_on(start)) Recorder::write_beginning(start);
 }
 
@@ -191,6 +192,7 @@ void start(const std::string& path, const Options& options) {
       beginning.proc = m->p->index;
       beginning.goroutine = m->current->id;
     }
+    beginning.procs = runtime->ps.count();
     beginning.totals = read_totals();
     list_states(beginning.states);
     is_on = Recorder::switch_on(beginning);
