@@ -29,11 +29,7 @@ extern base::Atomic<bool> magpie_trace_is_on __attribute__((visibility("hidden")
 // that would be three instructions.
 [[nodiscard, gnu::always_inline]] inline bool is_on() {
 #if defined(__x86_64__)
-  asm goto("cmpb $0, %0\n\tjne %l[on]"
-           :
-           : "m"(detail::magpie_trace_is_on)
-           : "cc"
-           : on);
+  asm goto("cmpb $0, %0\n\tjne %l[on]" : : "m"(detail::magpie_trace_is_on) : "cc" : on);
   return false;
 on:
   return true;

@@ -100,16 +100,16 @@ struct KindInfo {
 };
 
 inline constexpr std::array<KindInfo, kKinds> kKindInfo = {{
-    {"none", ""},         {"proc_begin", "nn"},  {"proc_end", ""},      {"create", "gpnp"},
-    {"run", "gn"},        {"end", ""},           {"yield", "n"},        {"park", "no"},
-    {"ready", "gnn"},     {"block_begin", "g"},  {"block_end", "g"},    {"taken", "ngn"},
-    {"stop", "gn"},       {"back", "g"},         {"join_begin", "g"},   {"join_end", "gg"},
-    {"steal", "nnn"},     {"steal_miss", "nn"},  {"spill", "n"},        {"global_take", "n"},
-    {"thread_park", ""},  {"thread_wake", "n"},  {"search_begin", ""},  {"search_end", "n"},
-    {"poll", "n"},        {"timers", "n"},       {"procs", "n"},        {"stop_world", ""},
-    {"start_world", ""},  {"region_begin", "s"}, {"region_end", "s"},   {"task_begin", "nns"},
-    {"task_end", "n"},    {"log", "ss"},         {"queue", "nn"},       {"lost", "n"},
-    {"state", "gnnop"},   {"name", "gs"},        {"let_out", "g"},
+    {"none", ""},        {"proc_begin", "nn"},  {"proc_end", ""},     {"create", "gpnp"},
+    {"run", "gn"},       {"end", ""},           {"yield", "n"},       {"park", "no"},
+    {"ready", "gnn"},    {"block_begin", "g"},  {"block_end", "g"},   {"taken", "ngn"},
+    {"stop", "gn"},      {"back", "g"},         {"join_begin", "g"},  {"join_end", "gg"},
+    {"steal", "nnn"},    {"steal_miss", "nn"},  {"spill", "n"},       {"global_take", "n"},
+    {"thread_park", ""}, {"thread_wake", "n"},  {"search_begin", ""}, {"search_end", "n"},
+    {"poll", "n"},       {"timers", "n"},       {"procs", "n"},       {"stop_world", ""},
+    {"start_world", ""}, {"region_begin", "s"}, {"region_end", "s"},  {"task_begin", "nns"},
+    {"task_end", "n"},   {"log", "ss"},         {"queue", "nn"},      {"lost", "n"},
+    {"state", "gnnop"},  {"name", "gs"},        {"let_out", "g"},
 }};
 
 constexpr std::string_view name_of(Kind kind) {

@@ -145,8 +145,8 @@ class FileBuilder {
     begin.pid = 1;
     begin.procs = settings_.procs;
     begin.program = settings_.program;
-    add_block(BlockType::begin, kOutsideStream, static_cast<std::uint64_t>(time_ns),
-              encode(begin), generation_ == 0 ? kNewRun : 0);
+    add_block(BlockType::begin, kOutsideStream, static_cast<std::uint64_t>(time_ns), encode(begin),
+              generation_ == 0 ? kNewRun : 0);
   }
 
   void end_generation(std::int64_t time_ns) {
@@ -158,12 +158,9 @@ class FileBuilder {
 
   void add_block(BlockType type, std::uint16_t stream, std::uint64_t first_ticks,
                  std::string_view payload, std::uint8_t flags = 0) {
-    BlockHeader header{kBlockMagic,
-                       static_cast<std::uint8_t>(type),
-                       flags,
-                       stream,
-                       generation_,
-                       static_cast<std::uint32_t>(payload.size()),
+    BlockHeader header{kBlockMagic, static_cast<std::uint8_t>(type),
+                       flags,       stream,
+                       generation_, static_cast<std::uint32_t>(payload.size()),
                        first_ticks};
     bytes_.append(reinterpret_cast<const char*>(&header), sizeof header);
     bytes_.append(payload);

@@ -20,8 +20,8 @@ struct Instant {
 };
 
 struct BeginPayload {
-  Instant origin;  // when the trace began
-  Instant now;     // when the generation began
+  Instant origin;                      // when the trace began
+  Instant now;                         // when the generation began
   std::uint64_t ticks_per_second = 0;  // an estimate; two instants far apart tell better
   std::int64_t wall_ns = 0;            // the wall clock at the origin
   std::int64_t pid = 0;

@@ -49,8 +49,8 @@ int add_object(dl_phdr_info* info, std::size_t, void* out) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE || !build_id.empty()) continue;
-    build_id = build_id_in(reinterpret_cast<const unsigned char*>(info->dlpi_addr + segment.p_vaddr),
-                           segment.p_memsz);
+    build_id = build_id_in(
+        reinterpret_cast<const unsigned char*>(info->dlpi_addr + segment.p_vaddr), segment.p_memsz);
   }
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];

@@ -136,8 +136,7 @@ void add_growth(Totals& sums, const Totals& begin, const Totals& end) {
 // ---- the index
 
 bool Reader::Parts::index(std::string& error) {
-  if (file.bytes < kFileHeaderBytes ||
-      std::memcmp(file.data, kFileMagic, sizeof kFileMagic) != 0) {
+  if (file.bytes < kFileHeaderBytes || std::memcmp(file.data, kFileMagic, sizeof kFileMagic) != 0) {
     error = "not a trace of magpie: it does not begin with \"MAGPIE TRACE\"";
     return false;
   }
@@ -275,7 +274,8 @@ void Reader::Parts::read_meta() {
   for (auto& [number, generation] : generations) {
     auto [begin_ticks, end_ticks] = spans[number];
     std::int64_t begin_ns = begin_ticks == ~std::uint64_t{0} ? 0 : ns_of(begin_ticks);
-    refs.push_back({number, begin_ns, std::max(begin_ns, ns_of(end_ticks)), generation.event_bytes});
+    refs.push_back(
+        {number, begin_ns, std::max(begin_ns, ns_of(end_ticks)), generation.event_bytes});
   }
   for (std::size_t i = 0; i + 1 < refs.size(); ++i) {
     if (refs[i].end_ns <= refs[i].begin_ns) refs[i].end_ns = refs[i + 1].begin_ns;
@@ -356,7 +356,7 @@ std::uint64_t running_after(const Event& event, std::uint64_t running) {
 // Finds what the first event of each goroutine says, and which Ps are held: those whose first event
 // is not proc_begin.
 GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
-                                               std::map<std::int32_t, Event>& procs) {
+                                                        std::map<std::int32_t, Event>& procs) {
   GoroutineMap<Before> befores;
   for (auto& [number, blocks] : generation.streams) {
     std::int32_t proc = proc_of(number);

@@ -52,7 +52,7 @@ struct State {
   bool is_ending = false;   // finish() has begun
   Sums end_totals{};        // when it was switched off
   std::uint32_t procs = 0;
-  std::string prologue;     // flight: what the last words of a crash begin with
+  std::string prologue;  // flight: what the last words of a crash begin with
 
   // the blocks
   Blocks blocks;
@@ -283,7 +283,8 @@ std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
   std::vector<std::pair<std::uint64_t, Block*>> order;
   for (std::size_t i = 0; i < state->block_count; ++i) {
     Block* block = block_at(i);
-    if (std::uint64_t sequence = state->blocks.sequence_of(block)) order.emplace_back(sequence, block);
+    if (std::uint64_t sequence = state->blocks.sequence_of(block))
+      order.emplace_back(sequence, block);
   }
   std::sort(order.begin(), order.end());
   std::vector<Copy> copies;

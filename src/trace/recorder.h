@@ -28,9 +28,7 @@ class StateList {
   void add_goroutine(std::uint64_t g, std::uint8_t state, std::uint8_t reason,
                      std::uint64_t object_or_proc, std::uint64_t body);
   void add_proc(std::uint64_t thread, std::uint64_t index);
-  std::string_view view() const {
-    return {reinterpret_cast<const char*>(bytes_.data()), used_};
-  }
+  std::string_view view() const { return {reinterpret_cast<const char*>(bytes_.data()), used_}; }
 
  private:
   std::uint8_t* room();

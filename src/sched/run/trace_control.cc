@@ -29,27 +29,27 @@ std::uint32_t count_procs() { return static_cast<std::uint32_t>(procs()); }
 // The words of stats().
 struct Sum {
   const char* name;
-  base::Counter PCounters::* counter;
+  base::Counter PCounters::*counter;
 };
 constexpr Sum kSums[] = {
-      {"goroutines_started", &PCounters::goroutines_started},
-      {"goroutines_ended", &PCounters::goroutines_ended},
-      {"steals_tried", &PCounters::steals_tried},
-      {"steals_succeeded", &PCounters::steals_succeeded},
-      {"goroutines_stolen", &PCounters::goroutines_stolen},
-      {"runnext_stolen", &PCounters::runnext_stolen},
-      {"overflows", &PCounters::overflows},
-      {"goroutines_spilled", &PCounters::goroutines_spilled},
-      {"global_batches", &PCounters::global_batches},
-      {"parks", &PCounters::parks},
-      {"wakes", &PCounters::wakes},
-      {"searches", &PCounters::searches},
-      {"joined_in_place", &PCounters::joined_in_place},
-      {"timers_fired", &PCounters::timers_fired},
-      {"polls", &PCounters::polls},
-      {"polled", &PCounters::polled},
-      {"handoffs", &PCounters::handoffs},
-      {"preemptions", &PCounters::preemptions},
+    {"goroutines_started", &PCounters::goroutines_started},
+    {"goroutines_ended", &PCounters::goroutines_ended},
+    {"steals_tried", &PCounters::steals_tried},
+    {"steals_succeeded", &PCounters::steals_succeeded},
+    {"goroutines_stolen", &PCounters::goroutines_stolen},
+    {"runnext_stolen", &PCounters::runnext_stolen},
+    {"overflows", &PCounters::overflows},
+    {"goroutines_spilled", &PCounters::goroutines_spilled},
+    {"global_batches", &PCounters::global_batches},
+    {"parks", &PCounters::parks},
+    {"wakes", &PCounters::wakes},
+    {"searches", &PCounters::searches},
+    {"joined_in_place", &PCounters::joined_in_place},
+    {"timers_fired", &PCounters::timers_fired},
+    {"polls", &PCounters::polls},
+    {"polled", &PCounters::polled},
+    {"handoffs", &PCounters::handoffs},
+    {"preemptions", &PCounters::preemptions},
 };
 constexpr auto kNames = [] {
   std::array<const char*, std::size(kSums)> names{};
@@ -245,9 +245,9 @@ Region::~Region() {
 
 Task::Task(std::string_view name, std::uint64_t parent)
     : id_(next_task.fetch_add(1, base::relaxed)) {
-  if (traced()) put_here([&](Buffer& to) {
-      to.put_text(ticks_now(), Kind::task_begin, name, {}, id_, parent);
-    });
+  if (traced())
+    put_here(
+        [&](Buffer& to) { to.put_text(ticks_now(), Kind::task_begin, name, {}, id_, parent); });
 }
 
 Task::~Task() {

@@ -18,9 +18,7 @@ std::uint64_t number(T value) {
 
 Buffer& buffer_of(P* p) { return trace::buffer_of(p->index); }
 
-std::uint64_t coded_body(G* g) {
-  return trace::coded_pc(reinterpret_cast<std::uint64_t>(g->body));
-}
+std::uint64_t coded_body(G* g) { return trace::coded_pc(reinterpret_cast<std::uint64_t>(g->body)); }
 
 // runnext counts the goroutines that it gave in another counter than all other places.
 Place place_of_next(P* p) {

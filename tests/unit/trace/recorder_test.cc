@@ -110,7 +110,8 @@ Tally read_checked(const char* path) {
   EXPECT_EQ(reader->lost(), 0u);
   EXPECT_EQ(reader->repairs(), 0u);
   EXPECT_FALSE(reader->info().totals.empty());
-  for (const auto& [name, value] : reader->info().totals) EXPECT_EQ(tally.sums[name], value) << name;
+  for (const auto& [name, value] : reader->info().totals)
+    EXPECT_EQ(tally.sums[name], value) << name;
   return tally;
 }
 
