@@ -8,6 +8,7 @@
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/run/wait_profile.h"
 #include "sched/taking/bound.h"
 
@@ -53,6 +54,7 @@ namespace {
   if (Visit visit; visit) {
     g->move(GState::waiting, GState::runnable);
     MAGPIE_PROBE(ready, g->id);
+    if (traced()) trace_ready(nullptr, g, Place::urgent, Source::plain_thread);
     runtime->global.push_urgent(g);
     runtime->chaos.disturb();
     wake_searcher(nullptr);
@@ -72,6 +74,8 @@ void ready(G* g) {
   MAGPIE_DCHECK(m->grip.is_inside());
   g->move(GState::waiting, GState::runnable);
   MAGPIE_PROBE(ready, g->id);
+  if (traced()) [[unlikely]]
+    trace_ready(m, g, Place::runnext, Source::goroutine);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
   wake_searcher(m);
 }

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -64,8 +65,10 @@ G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
     prefetch_stack(woken[i]);
     woken[i]->move(GState::waiting, GState::runnable);
     MAGPIE_PROBE(ready, woken[i]->id);
+    if (traced()) trace_ready(m, woken[i], Place::ring, Source::timer);
   }
   m->p->counters.timers_fired.add(count);
+  if (traced()) trace_p(m->p, Kind::timers, count);
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // If the P has nothing else, the caller runs the first one at once: nobody has to be woken for
   // it.

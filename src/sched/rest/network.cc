@@ -9,6 +9,7 @@
 #include "base/probe.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 #include "sched/waiter.h"
 
@@ -105,7 +106,11 @@ bool Network::try_ask(Batch& batch, M* m, std::size_t most_events) {
   role_.give_back();
   m->p->counters.polls.increment();
   m->p->counters.polled.add(batch.count);
-  for (std::size_t i = 0; i < batch.count; ++i) become_runnable(batch.ready[i]);
+  if (traced()) trace_p(m->p, Kind::poll, batch.count);
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    become_runnable(batch.ready[i]);
+    if (traced()) trace_ready(m, batch.ready[i], Place::ring, Source::network);
+  }
   return batch.count != 0;
 }
 
@@ -128,6 +133,7 @@ void Network::poll_if_overdue(M* m) {
 void Network::put_in_global(Batch& batch) {
   for (std::size_t i = 0; i < batch.count; ++i) {
     become_runnable(batch.ready[i]);
+    if (traced()) trace_ready(nullptr, batch.ready[i], Place::urgent, Source::network);
     runtime->global.push_urgent(batch.ready[i]);
   }
 }
@@ -170,8 +176,10 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   begin_with(m, p);
   p->counters.polls.increment();
   p->counters.polled.add(batch.count);
+  if (traced()) trace_p(p, Kind::poll, batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) {
     become_runnable(batch.ready[i]);
+    if (traced()) trace_ready(m, batch.ready[i], Place::ring, Source::network);
     put_last(m, batch.ready[i]);
   }
   // For one, sysmon sees to the role that this M leaves.
