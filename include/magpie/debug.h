@@ -3,4 +3,5 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <magpie/dump.h>
 #include <magpie/stats.h>

@@ -73,7 +73,8 @@ bool has_other_threads() {
     bool is_certain = made && runtime->threads.count() == ours &&
                       runtime->threads.maker.made_unless_making() == made;
     if (is_certain)
-      return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() + of_the_library;
+      return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() +
+                        runtime->watcher.helpers() + of_the_library;
     sched_yield();
   }
   return true;
