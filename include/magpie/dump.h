@@ -29,10 +29,10 @@ namespace magpie {
 // A place in the program's code.
 struct CodePlace {
   std::uintptr_t pc = 0;
-  std::string function;  // empty: unknown
-  std::string file;      // empty: unknown
-  int line = 0;          // 0: unknown
-  std::string module;    // the file that is mapped there; empty: none
+  std::string function;       // empty: unknown
+  std::string file;           // empty: unknown
+  int line = 0;               // 0: unknown
+  std::string module;         // the file that is mapped there; empty: none
   std::uintptr_t offset = 0;  // of pc in the module
 };
 
@@ -52,13 +52,14 @@ struct GoroutineInfo {
   // (Options::report_blocked_after), that saw it wait. -1: nobody has looked before. The longest of
   // the group.
   std::chrono::nanoseconds waited_for{-1};
-  std::uint64_t waits_for = 0;  // the goroutine that holds the Mutex, or that it joins; 0: unknown
+  std::uint64_t waits_for = 0;   // the goroutine that holds the Mutex, or that it joins; 0: unknown
   std::uint64_t started_by = 0;  // 0: a plain thread, or a timer
   CodePlace body;                // the function that it runs
   int thread = 0;                // the OS thread that it is on now; 0: none
   std::vector<CodePlace> frames;  // innermost first
-  bool has_stack = true;  // false: it has not run yet, shares the stack of the goroutine that it runs
-                          // in place, or changed too quickly, or its thread did not answer
+  bool has_stack =
+      true;  // false: it has not run yet, shares the stack of the goroutine that it runs
+             // in place, or changed too quickly, or its thread did not answer
 };
 
 struct GoroutineDump {

@@ -69,8 +69,7 @@ GoroutineDump dump_goroutines(Fold fold) {
   GoroutineDump result;
   with_snapshot(fold, [&](const Snapshot& snapshot) {
     result.goroutines = snapshot.goroutines();
-    for (const Group* group : snapshot)
-      result.groups.push_back(info_of(*group, snapshot.waits()));
+    for (const Group* group : snapshot) result.groups.push_back(info_of(*group, snapshot.waits()));
     std::vector<std::uint64_t> cycle;
     snapshot.waits().for_each_in_cycles([&](const Waits::Wait* wait) {
       if (wait != nullptr) return cycle.push_back(wait->id);

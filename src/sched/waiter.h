@@ -68,7 +68,7 @@ class Waiter {
   ThreadSleep::End sleep_until(std::int64_t deadline_ns, void (*look_again)(void* argument),
                                void* argument);
 
-  G* g_ = nullptr;     // null: a plain thread
+  G* g_ = nullptr;  // null: a plain thread
   const void* object_;
   ThreadSleep sleep_;  // for a plain thread
 };

@@ -35,15 +35,14 @@ class Libdw {
   Libdw() {
     void* library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
-    is_there_ = find(library, "dwfl_begin", begin_) && find(library, "dwfl_end", end_) &&
-                find(library, "dwfl_linux_proc_report", report_) &&
-                find(library, "dwfl_report_end", report_end_) &&
-                find(library, "dwfl_addrmodule", module_) &&
-                find(library, "dwfl_module_addrname", name_) &&
-                find(library, "dwfl_module_getsrc", source_) &&
-                find(library, "dwfl_lineinfo", line_) &&
-                find(library, "dwfl_linux_proc_find_elf", callbacks_.find_elf) &&
-                find(library, "dwfl_build_id_find_debuginfo", callbacks_.find_debuginfo);
+    is_there_ =
+        find(library, "dwfl_begin", begin_) && find(library, "dwfl_end", end_) &&
+        find(library, "dwfl_linux_proc_report", report_) &&
+        find(library, "dwfl_report_end", report_end_) &&
+        find(library, "dwfl_addrmodule", module_) && find(library, "dwfl_module_addrname", name_) &&
+        find(library, "dwfl_module_getsrc", source_) && find(library, "dwfl_lineinfo", line_) &&
+        find(library, "dwfl_linux_proc_find_elf", callbacks_.find_elf) &&
+        find(library, "dwfl_build_id_find_debuginfo", callbacks_.find_debuginfo);
     if (is_there_) read_modules();
   }
 

@@ -23,7 +23,8 @@ using sync::SignalWord;
 namespace {
 
 struct CondSleeper : sync::Sleeper {
-  CondSleeper(const CondVar& its, base::UncheckedLock& l, WaitList& waiters, const std::stop_token* its_stop)
+  CondSleeper(const CondVar& its, base::UncheckedLock& l, WaitList& waiters,
+              const std::stop_token* its_stop)
       : Sleeper(&its), lock(l), list(waiters), stop(its_stop) {
     Presence presence;
     lock.lock();

@@ -27,8 +27,8 @@ namespace {
 
 // References, not the Semaphore: its insides are private.
 struct UnitSleeper : sync::Sleeper {
-  UnitSleeper(const Semaphore& its, SemaphoreWord::Word& w, base::UncheckedLock& l, WaitList& waiters,
-              InTransit its_given, std::int64_t wanted)
+  UnitSleeper(const Semaphore& its, SemaphoreWord::Word& w, base::UncheckedLock& l,
+              WaitList& waiters, InTransit its_given, std::int64_t wanted)
       : Sleeper(&its), word(w), lock(l), list(waiters), given(its_given), units(wanted) {}
   SemaphoreWord::Word& word;
   base::UncheckedLock& lock;

@@ -65,7 +65,7 @@ struct alignas(base::kCacheLine) G {
 
   // atomic, a hint: the owner writes; stats and dumps read it late but untorn
   base::Atomic<GState> state{GState::free};
-  // The upper bits are a mark that dumps leave, see dump/age.h.
+  // atomic, a hint: as state. The upper bits are a mark that dumps leave, see dump/age.h.
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
   WaitReason reason() const { return without_mark(wait_reason.load(base::relaxed)); }
 

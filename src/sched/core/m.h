@@ -114,7 +114,7 @@ struct M {
   // While the thread is stopped: where the signal interrupted it. For dumps.
   // atomic, published: by the thread; null: it is not stopped
   base::Atomic<const ucontext_t*> stopped_at{nullptr};
-  Sample sample;  // [sample] a dump asks the thread for its stack
+  Sample sample;  // a dump asks the thread for its stack
   // Odd while the thread sleeps in one of the runtime's own waits. It never has the same value
   // twice.
   // atomic, a hint: the thread writes, the valve reads

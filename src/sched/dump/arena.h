@@ -39,7 +39,8 @@ class Arena {
   void* take(std::size_t bytes) {
     bytes = (bytes + 63) / 64 * 64;
     if (last_ == nullptr || used_ + bytes > last_->bytes) {
-      std::size_t mapped = bytes + sizeof(Chunk) > kChunkBytes ? bytes + sizeof(Chunk) : kChunkBytes;
+      std::size_t mapped =
+          bytes + sizeof(Chunk) > kChunkBytes ? bytes + sizeof(Chunk) : kChunkBytes;
       void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) return nullptr;

@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/sanitizer.h"
-#include "context/unwind.h"
+#include "context/frame_walk.h"
 #include "sched/core/m.h"
 #include "sched/current.h"
 
@@ -152,10 +152,9 @@ void print_with_symbols(void (*print)(Text&, Naming, const void*), const void* a
             *name != '\0' ? " (" : "", name, *name != '\0' ? ")" : "", what);
   }
   static CallersStack stack;  // once per process
-  std::uintptr_t from =
-      interrupted != nullptr
-          ? context::registers_of(*static_cast<const ucontext_t*>(interrupted)).pc
-          : reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  std::uintptr_t from = interrupted != nullptr
+                            ? context::registers_of(*static_cast<const ucontext_t*>(interrupted)).pc
+                            : reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   take_frames(stack.frames, from);
   print_with_symbols(print_callers_stack, &stack);
 }

@@ -1,6 +1,6 @@
 #include "sched/dump/sample.h"
 
-#include "context/unwind.h"
+#include "context/frame_walk.h"
 #include "sched/dump/fault_guard.h"
 
 namespace magpie::sched {
@@ -34,7 +34,7 @@ bool Sample::answer(const ucontext_t& interrupted, std::uint64_t goroutine) {
   if (!move(kAsked, kAnswering)) return false;
   goroutine_ = goroutine;
   take_frames(frames_, context::registers_of(interrupted).pc);
-  word_.store(kAnswered, base::release);  // [sample] with is_answered()
+  word_.store(kAnswered, base::release);  // with is_answered()
   return true;
 }
 

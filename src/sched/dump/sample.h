@@ -1,6 +1,6 @@
 // sample.h: the stack of a thread that runs, taken by the thread itself in a signal handler.
 //
-// Protocol  [sample]
+// The word, and who moves it:
 //
 //     IDLE --ask--> ASKED --answer begins--> ANSWERING --answer ends--> ANSWERED --take--> IDLE
 //       ^_____________/ give_up (no answer in time)
@@ -10,8 +10,8 @@
 // Late      A thread that is stopped for long may answer after the asker gave up: it finds IDLE and
 //           does nothing. Or it is in ANSWERING when the asker gives up: the asker leaves it so, and
 //           does not ask that thread again before it has answered.
-// Orders    [sample] the answer's end releases the frames, take() acquires them.
-// Proof     each arrow is one compare-exchange on one word; tests/unit/sched/dump_test.cc
+// Orders    the answer's end releases the frames, take() acquires them.
+// Once      Each arrow is one compare-exchange, or a store by the side whose turn it is
 #pragma once
 
 #include <ucontext.h>
@@ -53,7 +53,7 @@ class Sample {
     return word_.compare_exchange_strong(from, to, base::acq_rel, base::relaxed);
   }
 
-  base::Atomic<std::uint32_t> word_{kIdle};  // atomic [sample]
+  base::Atomic<std::uint32_t> word_{kIdle};  // atomic, unproven: as above
   // guarded by the protocol
   Frames frames_;
   std::uint64_t goroutine_ = 0;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "context/unwind.h"
+#include "context/frame_walk.h"
 #include "sched/current.h"
 #include "sched/dump/age.h"
 #include "sched/dump/fault_guard.h"
@@ -26,7 +26,7 @@ constexpr std::int64_t kAnswerNs = 1'000'000'000;  // a busy machine takes its t
 constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
 
 base::UncheckedLock one_at_a_time;  // for take()
-Ages ages;                           // guarded by one_at_a_time
+Ages ages;                          // guarded by one_at_a_time
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   a = (a ^ b) * 0x9E3779B97F4A7C15U;
@@ -146,7 +146,8 @@ bool note(void* its, std::uintptr_t pc, std::uintptr_t sp) {
 }
 
 // Two return addresses near the end of a parked stack, by frame pointers, which the library has.
-[[MAGPIE_READS_RACILY]] std::uint64_t key_of(const context::Registers& registers, std::uintptr_t top) {
+[[MAGPIE_READS_RACILY]] std::uint64_t key_of(const context::Registers& registers,
+                                             std::uintptr_t top) {
   std::uint64_t key = mix(registers.pc, top - registers.sp);
   std::uintptr_t frame = registers.frame;
   for (int i = 0; i < 4; ++i) {

@@ -35,12 +35,12 @@ struct Group {
   bool in_blocking_call;
   bool has_different_objects = false;
   const void* object;
-  int descriptor;             // of an IO wait
-  std::uint64_t joined;       // the goroutine that a join waits for
-  std::int64_t waited_ns;     // the longest; -1: unknown
+  int descriptor;          // of an IO wait
+  std::uint64_t joined;    // the goroutine that a join waits for
+  std::int64_t waited_ns;  // the longest; -1: unknown
   std::uint64_t creator;
   std::uintptr_t body;
-  int thread;  // 0: none
+  int thread;            // 0: none
   const char* no_stack;  // why; null: it has a stack
   Frames frames;
 };

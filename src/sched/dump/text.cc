@@ -180,7 +180,8 @@ void print_group(Text& out, const Group& group, const Waits& waits, Naming namin
   if (group.creator != 0) out.add(", started by goroutine %llu", Number{group.creator});
   char object[128];
   describe_object(object, sizeof object, group);
-  if (*object != '\0') out.add(", on %s%s", object, group.has_different_objects ? " and others" : "");
+  if (*object != '\0')
+    out.add(", on %s%s", object, group.has_different_objects ? " and others" : "");
   if (group.state == GState::waiting) {
     const Waits::Wait* wait = waits.find(group.ids[0]);
     bool is_mutex = wait != nullptr && wait->owner_at != 0 && wait->object != nullptr;

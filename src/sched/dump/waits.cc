@@ -55,12 +55,13 @@ void Waits::find_owners() {
     bool has_stack =
         state == GState::running || state == GState::runnable || state == GState::waiting;
     // The goroutine that it runs in place is on the same stack, and deeper.
-    if (!has_stack || (state == GState::waiting && g->reason() == WaitReason::join_in_place)) return;
+    if (!has_stack || (state == GState::waiting && g->reason() == WaitReason::join_in_place))
+      return;
     Range range{g};
     if (!survives(read_range, &range) || range.low == 0) return;
-    Wait* at = std::lower_bound(
-        waits_, waits_ + count_, range.low,
-        [](const Wait& wait, std::uintptr_t low) { return wait.owner_at < low; });
+    Wait* at =
+        std::lower_bound(waits_, waits_ + count_, range.low,
+                         [](const Wait& wait, std::uintptr_t low) { return wait.owner_at < low; });
     for (; at != waits_ + count_ && at->owner_at < range.high; ++at) at->owner = range.id;
   });
 }

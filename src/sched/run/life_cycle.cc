@@ -48,10 +48,11 @@ namespace {
 std::uint64_t generations = 0;  // only the thread that is in run()
 
 std::int64_t slow_ns_of(const Options& options) {
-  if (options.report_slow.count() != 0) return std::chrono::nanoseconds(options.report_slow).count();
+  if (options.report_slow.count() != 0)
+    return std::chrono::nanoseconds(options.report_slow).count();
   return DebugOptions::from_environment().slow_ns;
 }
-}
+}  // namespace
 
 Runtime::Runtime(const Options& wanted)
     : generation(++generations),
@@ -61,8 +62,7 @@ Runtime::Runtime(const Options& wanted)
       stacks(wanted.stack_size),
       threads(wanted.max_threads),
       schedtrace(DebugOptions::from_environment()),
-      watcher(std::chrono::nanoseconds(wanted.report_blocked_after).count(),
-              slow_ns_of(wanted)) {}
+      watcher(std::chrono::nanoseconds(wanted.report_blocked_after).count(), slow_ns_of(wanted)) {}
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "context/unwind.h"
+#include "context/frame_walk.h"
 
 #include <unwind.h>
 
@@ -114,7 +114,7 @@ _Unwind_Reason_Code trace(_Unwind_Context* context, void* its) {
   std::uintptr_t pc = _Unwind_GetIP(context);
   if (pc == 0) return _URC_END_OF_STACK;
   return walk.visit(walk.argument, pc, _Unwind_GetCFA(context)) ? _URC_NO_REASON
-                                                                 : _URC_END_OF_STACK;
+                                                                : _URC_END_OF_STACK;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// unwind.h: which functions a stack is in. By the compiler's own tables and unwinder (libgcc), which
+// frame_walk.h: which functions a stack is in. By the compiler's own tables and unwinder (libgcc), which
 // neither allocates nor locks (glibc 2.35, gcc 12, or newer).
 //
 // walk_from() unwinds a stack that no thread is on. A small piece of assembly calls the unwinder and
@@ -15,7 +15,7 @@ namespace magpie::context {
 struct Registers {
   std::uintptr_t pc;
   std::uintptr_t sp;
-  std::uintptr_t frame;      // rbp, x29
+  std::uintptr_t frame;       // rbp, x29
   std::uintptr_t others[10];  // x86-64: rbx, r12 to r15. AArch64: x19 to x28
 };
 
