@@ -21,10 +21,10 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+constexpr std::size_t kChildStackBytes = std::size_t{1} << 20;
 constexpr std::size_t kTextBytes = std::size_t{8} << 20;
-constexpr std::int64_t kPatienceNs = 5'000'000'000;
-constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 1'000'000};
+constexpr std::int64_t kChildPatienceNs = 5'000'000'000;
+constexpr timespec kChildNap{.tv_sec = 0, .tv_nsec = 1'000'000};
 
 // What the child writes and the parent prints: shared by both.
 struct Shared {
@@ -64,7 +64,7 @@ int print_in_child(void* its) {
 
 // False: the child failed.
 bool wait_for(pid_t child) {
-  const std::int64_t until_ns = base::now_ns() + kPatienceNs;
+  const std::int64_t until_ns = base::now_ns() + kChildPatienceNs;
   for (;;) {
     int status = 0;
     pid_t ended = waitpid(child, &status, WNOHANG | __WALL);
@@ -75,7 +75,7 @@ bool wait_for(pid_t child) {
       waitpid(child, &status, __WALL);
       return false;
     }
-    nanosleep(&kNap, nullptr);
+    nanosleep(&kChildNap, nullptr);
   }
 }
 
@@ -84,7 +84,7 @@ bool print_by_child(Job& job) {
   (void)job;  // a copy of a process that ThreadSanitizer watches does not get far
   return false;
 #else
-  void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+  void* stack = mmap(nullptr, kChildStackBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   void* memory = mmap(nullptr, kTextBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -93,12 +93,12 @@ bool print_by_child(Job& job) {
     job.shared = static_cast<Shared*>(memory);
     // No exit signal: the program's handler of SIGCHLD is none of this child's business.
     pid_t child =
-        clone(print_in_child, static_cast<char*>(stack) + kStackBytes, CLONE_UNTRACED, &job);
+        clone(print_in_child, static_cast<char*>(stack) + kChildStackBytes, CLONE_UNTRACED, &job);
     done = child > 0 && wait_for(child);
     int descriptor = STDERR_FILENO;
     if (done) write_to_descriptor(&descriptor, job.shared->text, job.shared->length);
   }
-  if (stack != MAP_FAILED) munmap(stack, kStackBytes);
+  if (stack != MAP_FAILED) munmap(stack, kChildStackBytes);
   if (memory != MAP_FAILED) munmap(memory, kTextBytes);
   return done;
 #endif
@@ -114,7 +114,7 @@ void print_callers_stack(Text& out, Naming naming, const void* stack) {
   print_frames(out, static_cast<const CallersStack*>(stack)->frames, naming);
 }
 
-const char* name_of(int signal) {
+const char* signal_name(int signal) {
   switch (signal) {
     case SIGSEGV:
       return "SIGSEGV";
@@ -162,10 +162,10 @@ void print_with_symbols(void (*print)(Text&, Naming, const void*), const void* a
 void report_fatal_signal(int signal, const siginfo_t* info, const void* interrupted) {
   char what[96];
   if (signal != SIGABRT && info->si_code > 0) {
-    std::snprintf(what, sizeof what, "ends the program by %s, at address %p", name_of(signal),
+    std::snprintf(what, sizeof what, "ends the program by %s, at address %p", signal_name(signal),
                   info->si_addr);
   } else {
-    std::snprintf(what, sizeof what, "ends the program by %s", name_of(signal));
+    std::snprintf(what, sizeof what, "ends the program by %s", signal_name(signal));
   }
   report_stack_of_caller(what, interrupted);
 }

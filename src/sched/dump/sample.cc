@@ -11,7 +11,7 @@ struct Taking {
   std::uintptr_t skip_to;  // 0: begin now
 };
 
-bool note(void* taking, std::uintptr_t pc, std::uintptr_t) {
+bool note_own_frame(void* taking, std::uintptr_t pc, std::uintptr_t) {
   auto& [frames, skip_to] = *static_cast<Taking*>(taking);
   if (skip_to != 0 && pc != skip_to) return true;
   skip_to = 0;
@@ -19,7 +19,7 @@ bool note(void* taking, std::uintptr_t pc, std::uintptr_t) {
   return frames.count < kMostFrames;
 }
 
-void walk(void* taking) { context::walk_here(note, taking); }
+void walk_own(void* taking) { context::walk_here(note_own_frame, taking); }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void walk(void* taking) { context::walk_here(note, taking); }
   frames.count = 0;
   if (from_pc == 0) from_pc = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   Taking taking{frames, from_pc};
-  (void)survives(walk, &taking);
+  (void)survives(walk_own, &taking);
 }
 
 bool Sample::answer(const ucontext_t& interrupted, std::uint64_t goroutine) {

@@ -22,13 +22,13 @@ namespace magpie::sched {
 namespace {
 
 constexpr int kMostTries = 3;
-constexpr std::int64_t kAnswerNs = 1'000'000'000;  // a busy machine takes its time
-constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
+constexpr std::int64_t kSnapshotWaitNs = 1'000'000'000;  // a busy machine takes its time
+constexpr timespec kSnapshotNap{.tv_sec = 0, .tv_nsec = 50'000};
 
 base::UncheckedLock one_at_a_time;  // for take()
 Ages ages;                          // guarded by one_at_a_time
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+std::uint64_t hash_with(std::uint64_t a, std::uint64_t b) {
   a = (a ^ b) * 0x9E3779B97F4A7C15U;
   return a ^ (a >> 32);
 }
@@ -135,7 +135,7 @@ struct Unwinding {
   std::uintptr_t first_sp, last_sp, top;
 };
 
-bool note(void* its, std::uintptr_t pc, std::uintptr_t sp) {
+bool note_parked_frame(void* its, std::uintptr_t pc, std::uintptr_t sp) {
   auto& [frames, slots, first_sp, last_sp, top] = *static_cast<Unwinding*>(its);
   if (sp < last_sp || sp > top) return false;
   std::uintptr_t slot = frames.count == 0 ? 0 : context::return_slot_of(sp);
@@ -148,12 +148,12 @@ bool note(void* its, std::uintptr_t pc, std::uintptr_t sp) {
 // Two return addresses near the end of a parked stack, by frame pointers, which the library has.
 [[MAGPIE_READS_RACILY]] std::uint64_t key_of(const context::Registers& registers,
                                              std::uintptr_t top) {
-  std::uint64_t key = mix(registers.pc, top - registers.sp);
+  std::uint64_t key = hash_with(registers.pc, top - registers.sp);
   std::uintptr_t frame = registers.frame;
   for (int i = 0; i < 4; ++i) {
     if (frame < registers.sp || frame + 16 > top || frame % 8 != 0) break;
     auto* words = reinterpret_cast<std::uintptr_t*>(frame);
-    key = mix(key, words[1]);
+    key = hash_with(key, words[1]);
     frame = words[0];
   }
   return key;
@@ -180,7 +180,7 @@ void Snapshot::unwind(Look& look) {
     look.frames.count = 0;
   }
   Unwinding unwinding{look.frames, look.slots, look.sp, look.sp, look.top};
-  context::walk_from(registers, note, &unwinding);
+  context::walk_from(registers, note_parked_frame, &unwinding);
 }
 
 // May fault at any point.
@@ -246,7 +246,7 @@ void Snapshot::look_at_running(Asks asks) {
       runtime->preemption.send(m);
     });
   }
-  const std::int64_t until_ns = base::now_ns() + kAnswerNs;
+  const std::int64_t until_ns = base::now_ns() + kSnapshotWaitNs;
   runtime->threads.for_each([&](M* m) {
     G* g = m->current;
     if (g == nullptr) return;
@@ -268,13 +268,14 @@ void Snapshot::look_at_running(Asks asks) {
       (void)survives(
           [](void* its) {
             auto& mine = *static_cast<From*>(its);
-            context::walk_from(mine.registers, note, &mine.unwinding);
+            context::walk_from(mine.registers, note_parked_frame, &mine.unwinding);
           },
           &from);
     } else if (m == me) {
       take_frames(look.frames, 0);
     } else if (asks == Asks::running_threads) {
-      while (!m->sample.is_answered() && base::now_ns() < until_ns) nanosleep(&kNap, nullptr);
+      while (!m->sample.is_answered() && base::now_ns() < until_ns)
+        nanosleep(&kSnapshotNap, nullptr);
       if (m->sample.is_answered() && m->sample.goroutine() == look.id) {
         look.frames.count = m->sample.frames().count;
         std::copy_n(m->sample.frames().pcs, look.frames.count, look.frames.pcs);
@@ -290,9 +291,9 @@ void Snapshot::look_at_running(Asks asks) {
 void Snapshot::add(const Look& look) {
   ++goroutines_;
   const Frames& frames = look.frames;
-  std::uint64_t hash = mix(static_cast<std::uint64_t>(look.state),
-                           mix(static_cast<std::uint64_t>(look.reason), look.body));
-  for (std::size_t i = 0; i < frames.count; ++i) hash = mix(hash, frames.pcs[i]);
+  std::uint64_t hash = hash_with(static_cast<std::uint64_t>(look.state),
+                                 hash_with(static_cast<std::uint64_t>(look.reason), look.body));
+  for (std::size_t i = 0; i < frames.count; ++i) hash = hash_with(hash, frames.pcs[i]);
   Group** bucket = &buckets_[hash % kBuckets];
   Group* group = folding_ == Folding::yes ? *bucket : nullptr;
   auto is_alike = [&](const Group& its) {

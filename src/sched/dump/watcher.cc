@@ -25,17 +25,18 @@ namespace {
 
 using SlowHandler = std::function<void(const SlowGoroutine&)>;
 
-constexpr int kMostReportsASecond = 5;
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kAnswerNs = 100'000'000;
+constexpr int kMostSlowReports = 5;
+constexpr std::int64_t kReportWindowNs = 1'000'000'000;
+constexpr std::int64_t kSlowAnswerNs = 100'000'000;
 constexpr std::int64_t kShortestLookNs = 10'000'000;
-constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
+constexpr timespec kSlowNap{.tv_sec = 0, .tv_nsec = 50'000};
 
-base::Lock handler_lock;
-constinit base::Immortal<std::shared_ptr<SlowHandler>> slow_handler MAGPIE_GUARDED_BY(handler_lock);
+base::Lock slow_handler_lock;
+constinit base::Immortal<std::shared_ptr<SlowHandler>> slow_handler
+    MAGPIE_GUARDED_BY(slow_handler_lock);
 
 std::shared_ptr<SlowHandler> current_slow_handler() {
-  base::Guard hold(handler_lock);
+  base::Guard hold(slow_handler_lock);
   return slow_handler.value;
 }
 
@@ -156,16 +157,16 @@ bool Watcher::take_slow(Slow& slow) {
 
 void Watcher::report(const Slow& slow) {
   std::int64_t now_ns = base::now_ns();
-  if (now_ns - second_ns_ >= kSecondNs) {
+  if (now_ns - second_ns_ >= kReportWindowNs) {
     second_ns_ = now_ns;
     reports_ = 0;
   }
-  if (++reports_ > kMostReportsASecond) return;
+  if (++reports_ > kMostSlowReports) return;
   Frames frames;
   if (slow.m->sample.ask()) {
     runtime->preemption.send(slow.m);
-    while (!slow.m->sample.is_answered() && base::now_ns() < now_ns + kAnswerNs)
-      nanosleep(&kNap, nullptr);
+    while (!slow.m->sample.is_answered() && base::now_ns() < now_ns + kSlowAnswerNs)
+      nanosleep(&kSlowNap, nullptr);
     if (slow.m->sample.is_answered() && slow.m->sample.goroutine() == slow.id) {
       frames.count = slow.m->sample.frames().count;
       std::copy_n(slow.m->sample.frames().pcs, frames.count, frames.pcs);
@@ -215,7 +216,7 @@ namespace magpie {
 void on_slow(std::function<void(const SlowGoroutine&)> handler) {
   std::shared_ptr<sched::SlowHandler> next;
   if (handler) next = std::make_shared<sched::SlowHandler>(std::move(handler));
-  base::Guard hold(sched::handler_lock);
+  base::Guard hold(sched::slow_handler_lock);
   sched::slow_handler.value.swap(next);
 }
 
