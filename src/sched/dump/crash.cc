@@ -45,7 +45,7 @@ struct Job {
   Shared* shared;
 };
 
-int print_in_child(void* its) {
+[[maybe_unused]] int print_in_child(void* its) {
   auto& job = *static_cast<Job*>(its);
   // A broken heap must not report itself once more, nor wait for ever.
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::signal(signal, SIG_DFL);
@@ -63,7 +63,7 @@ int print_in_child(void* its) {
 }
 
 // False: the child failed.
-bool wait_for(pid_t child) {
+[[maybe_unused]] bool wait_for(pid_t child) {
   const std::int64_t until_ns = base::now_ns() + kChildPatienceNs;
   for (;;) {
     int status = 0;
