@@ -3,5 +3,6 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <magpie/dump.h>
 #include <magpie/profile.h>
 #include <magpie/stats.h>

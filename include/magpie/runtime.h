@@ -26,6 +26,13 @@ enum class DeadlockPolicy {
   ignore,        // go on waiting
 };
 
+// What SIGQUIT (Ctrl-\) does while a runtime runs, unless the program handles the signal itself.
+enum class QuitPolicy {
+  dump,  // prints all goroutines to stderr (dump.h), and the program goes on
+  exit,  // prints the same, and ends the program with code 2, as Go does
+  off,   // the signal is left alone
+};
+
 // How run() sets the runtime up.
 struct Options {
   // How many goroutines run at the same time. 0: MAGPIE_PROCS if set, else what this process may
@@ -55,6 +62,17 @@ struct Options {
 
   // What to do when no goroutine can ever run again.
   DeadlockPolicy on_deadlock = DeadlockPolicy::exit;
+
+  QuitPolicy on_quit = QuitPolicy::dump;
+
+  // Reports on stderr each goroutine that waits for a lock (Mutex, RWMutex, Semaphore, Once) for
+  // longer than this, with its stack and the owner, and each cycle of goroutines that wait for each
+  // other. 0: does not look.
+  std::chrono::milliseconds report_blocked_after{0};
+  // Reports each goroutine that computes, or blocks in a call that blocking() does not declare, for
+  // longer than this, with its stack at that moment; at most five a second. See on_slow() in dump.h.
+  // 0: MAGPIE_DEBUG=slow=... if set, else does not look.
+  std::chrono::microseconds report_slow{0};
 };
 
 namespace detail {

@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
 namespace magpie::base {
 namespace {
+
+// atomic, published: by the program
+std::atomic<LogHook> log_hook{nullptr};
 
 // vsnprintf into a fixed buffer allocates nothing for the conversions used here (%s %d %u %lu %zu
 // %p).
@@ -17,11 +21,14 @@ void print_line(const char* format, va_list arguments) {
                              arguments);
   std::size_t length = static_cast<std::size_t>(used + (added > 0 ? added : 0));
   if (length > sizeof line - 2) length = sizeof line - 2;
+  if (LogHook hook = log_hook.load(std::memory_order_acquire)) return hook({line, length});
   line[length++] = '\n';
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line, length);
 }
 
 }  // namespace
+
+LogHook set_log_hook(LogHook hook) { return log_hook.exchange(hook, std::memory_order_acq_rel); }
 
 void fatal(const char* format, ...) {
   va_list arguments;

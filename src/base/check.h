@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdarg>
+#include <string_view>
 
 namespace magpie::base {
 
@@ -15,6 +16,10 @@ namespace magpie::base {
 
 // Prints "magpie: <message>\n" to stderr with one write.
 [[gnu::format(printf, 1, 2), gnu::cold]] void warn(const char* format, ...);
+
+// Where messages go instead of stderr; null: stderr. Returns what was there.
+using LogHook = void (*)(std::string_view line);
+LogHook set_log_hook(LogHook hook);
 
 [[noreturn, gnu::cold]] void check_failed(const char* fact, const char* file, int line);
 

@@ -21,6 +21,7 @@ namespace {
   G* g = m->current;
   MAGPIE_DCHECK(m->grip.is_inside());
   g->wait_reason.store(reason, base::relaxed);
+  g->wait_record = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(argument));
   MAGPIE_PROBE(park, g->id, reinterpret_cast<const std::uint8_t&>(g->wait_reason));
   g->move(GState::running, GState::waiting);
   if (g->bound) [[unlikely]]

@@ -100,6 +100,7 @@ struct alignas(base::kCacheLine) P {
       std::int64_t looked_cpu_ns = 0;
       std::uint32_t blocking_call = 0;
       std::int64_t retry_gap_ns = 0;
+      bool is_reported = false;  // as slow
       Stretch stretch;
     } turn;
   } seen;

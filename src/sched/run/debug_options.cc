@@ -13,7 +13,7 @@ namespace {
   throw std::invalid_argument(
       "magpie: MAGPIE_DEBUG: \"" + std::string(item) +
       "\" is not understood; it knows schedtrace=MILLISECONDS, scheddetail=0|1, preempt=on|off, "
-      "chaos=SEED (a number; 0: off)");
+      "chaos=SEED (a number; 0: off), slow=MILLISECONDSms");
 }
 
 // False: it is no number, or more follows.
@@ -32,6 +32,12 @@ void read_item(DebugOptions& options, std::string_view item) {
     constexpr std::int64_t kMostMs = 1'000'000'000;
     if (!read_number(value, ms) || ms < 0 || ms > kMostMs) refuse(item);
     options.schedtrace_ns = ms * 1'000'000;
+  } else if (key == "slow") {
+    std::int64_t ms = 0;
+    constexpr std::int64_t kMostMs = 1'000'000;
+    if (value.ends_with("ms")) value.remove_suffix(2);
+    if (!read_number(value, ms) || ms < 0 || ms > kMostMs) refuse(item);
+    options.slow_ns = ms * 1'000'000;
   } else if (key == "chaos") {
     if (!read_number(value, options.chaos_seed)) refuse(item);
   } else if (key == "scheddetail" && (value == "0" || value == "1")) {

@@ -1,5 +1,5 @@
 // debug_options.h: what the environment asks of the runtime:
-// MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off,chaos=1
+// MAGPIE_DEBUG=schedtrace=1000,scheddetail=1,preempt=off,chaos=1,slow=10ms
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@ struct DebugOptions {
   bool scheddetail = false;        // a line per P, M and G too
   bool preempt = true;
   std::uint64_t chaos_seed = 0;  // see chaos.h; 0: none
+  std::int64_t slow_ns = 0;      // see dump/watcher.h; 0: none
 
   // Throws std::invalid_argument for an item that it does not understand.
   static DebugOptions from_environment();

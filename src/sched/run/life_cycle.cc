@@ -47,7 +47,13 @@ namespace magpie::sched {
 
 namespace {
 std::uint64_t generations = 0;  // only the thread that is in run()
+
+std::int64_t slow_ns_of(const Options& options) {
+  if (options.report_slow.count() != 0)
+    return std::chrono::nanoseconds(options.report_slow).count();
+  return DebugOptions::from_environment().slow_ns;
 }
+}  // namespace
 
 Runtime::Runtime(const Options& wanted)
     : generation(++generations),
@@ -56,7 +62,8 @@ Runtime::Runtime(const Options& wanted)
       records(global),
       stacks(wanted.stack_size),
       threads(wanted.max_threads),
-      schedtrace(DebugOptions::from_environment()) {}
+      schedtrace(DebugOptions::from_environment()),
+      watcher(std::chrono::nanoseconds(wanted.report_blocked_after).count(), slow_ns_of(wanted)) {}
 
 namespace {
 
@@ -149,9 +156,12 @@ struct Installed {
   explicit Installed(Runtime& rt) {
     runtime = &rt;
     install_overflow_handler();
-    if (rt.options.preempt) rt.preemption.install(signal_of(rt.options));
+    install_quit_handler();
+    using Stops = Preemption::Stops;
+    rt.preemption.install(signal_of(rt.options), rt.options.preempt ? Stops::yes : Stops::no);
   }
   ~Installed() {
+    remove_quit_handler();
     runtime->preemption.remove();
     runtime = nullptr;
     remove_overflow_handler();
@@ -162,6 +172,7 @@ void run_with(Main main) {
   G* main_goroutine = make_main(main);
   M* m = runtime->threads.adopt_caller();  // the last step that may throw
   runtime->threads.maker.start();
+  runtime->watcher.start_if_needed();
   runtime->sysmon.start();
   P* first = runtime->ps.in_use()[0];
   first->state.store(PState::running, base::relaxed);
@@ -179,6 +190,7 @@ void run_with(Main main) {
   runtime->threads.maker.stop();
   runtime->threads.join_all();
   runtime->sysmon.stop();
+  runtime->watcher.stop();
   // User code destroys what timers and goroutines leave behind. So this thread is a plain thread by
   // then: its waits must not be for goroutines that will never continue.
   end_m(m);

@@ -10,6 +10,7 @@
 #include "sched/core/g_pool.h"
 #include "sched/core/global_queue.h"
 #include "sched/core/p_table.h"
+#include "sched/dump/watcher.h"
 #include "sched/rest/abandoned_timers.h"
 #include "sched/rest/idle.h"
 #include "sched/rest/idle_lock.h"
@@ -80,6 +81,7 @@ struct Runtime {
   WithoutP without_p;
   Preemption preemption;
   Schedtrace schedtrace;
+  Watcher watcher;
   Chaos chaos{DebugOptions::from_environment().chaos_seed};
 
   LongCalls long_calls;

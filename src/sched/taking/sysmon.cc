@@ -148,8 +148,8 @@ bool Sysmon::fall_asleep() {
   std::int64_t used = cpu_ns_of_holders();
   bool still = std::exchange(turns_seen_, turns) == turns;
   still &= std::exchange(cpu_of_holders_seen_ns_, used) == used;
-  bool has_more_to_do =
-      runtime->schedtrace.is_on() || runtime->chaos.is_on() || network_look_ns_ != kNever;
+  bool has_more_to_do = runtime->schedtrace.is_on() || runtime->chaos.is_on() ||
+                        network_look_ns_ != kNever || runtime->watcher.slow_ns() != 0;
   if (!still || runtime->without_p.any() || has_more_to_do) return false;
   if (std::int64_t earliest = earliest_timer_ns(); earliest != kNever)
     see_to_timer(nullptr, earliest);  // [timer-duty] the keeper may hold a P now

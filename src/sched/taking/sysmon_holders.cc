@@ -55,11 +55,22 @@ void Sysmon::look_at(P* p) {
     return retry_later(p, kUsualGapNs);
   }
   valve_.look_at(m, now_ns_ - seen.turn.since_ns);
+  if (runtime->watcher.slow_ns() != 0) report_if_slow(p, m);
   if (m->is_in_blocking_call()) {
     look_at_blocking_call(p, m);
   } else {
     look_at_long_runner(p, m);
   }
+}
+
+void Sysmon::report_if_slow(P* p, M* m) {
+  P::Seen::Turn& turn = p->seen.turn;
+  std::int64_t slow_ns = runtime->watcher.slow_ns();
+  std::int64_t passed = now_ns_ - turn.since_ns;
+  if (turn.is_reported || m->is_in_blocking_call() || !m->grip.is_outside()) return;
+  if (passed < slow_ns) return look_again_in(slow_ns - passed);
+  turn.is_reported = true;
+  runtime->watcher.note_slow(m, passed, base::is_asleep_in_kernel(m->os.tid.load(base::relaxed)));
 }
 
 void Sysmon::look_at_blocking_call(P* p, M* m) {

@@ -137,6 +137,7 @@ void Maker::serve_requests() {
     make_for_wanted();
     if (spares > 0) make_spares(spares);
     if (refresh) refresh_procs();
+    if (dump_wanted_.exchange(false, base::relaxed)) runtime->watcher.dump_soon();
   }
 }
 

@@ -45,6 +45,12 @@ class Maker {
   // The maker is to look up how many procs there should be.
   void ask_for_refresh();
 
+  // The watcher is to dump. Safe in signal handlers.
+  void ask_for_dump() {
+    dump_wanted_.store(true, base::relaxed);  // relaxed: the event orders
+    asked_.set();
+  }
+
   // m's thread has begun. The P that it was made for, or null: it sleeps until it is handed one.
   P* take_wanted(M* m);
 
@@ -76,6 +82,7 @@ class Maker {
   bool is_there_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Event asked_;
+  base::Atomic<bool> dump_wanted_{false};  // atomic, a hint: the event orders
 
   base::Lock lock_;
   P* wanted_ MAGPIE_GUARDED_BY(lock_) = nullptr;  // Ps that wait for a thread

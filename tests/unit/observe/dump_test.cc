@@ -1,0 +1,234 @@
+#include <magpie/dump.h>
+#include <magpie/magpie.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <sstream>
+#include <string>
+
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+// The group of the goroutines with that name; null: there is none.
+const GoroutineInfo* find(const GoroutineDump& dump, const std::string& name) {
+  for (const GoroutineInfo& info : dump.groups) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+// Looks until the goroutine waits for that reason.
+GoroutineInfo wait_until_parked(const std::string& name, const std::string& reason) {
+  for (;;) {
+    GoroutineDump dump = dump_goroutines();
+    const GoroutineInfo* info = find(dump, name);
+    if (info != nullptr && info->state == "waiting" && info->reason == reason && info->has_stack)
+      return *info;
+    yield();
+  }
+}
+
+template <class F>
+void start(const char* name, F f) {
+  go(GoOptions{.name = name}, f);
+}
+
+TEST(Dump, IsEmptyWithoutARuntime) {
+  EXPECT_EQ(dump_goroutines().goroutines, 0u);
+  std::ostringstream text;
+  dump(text);
+  EXPECT_EQ(text.str(), "");
+}
+
+TEST(Dump, TellsForEachPrimitiveWhyAndOnWhatItsWaitersWait) {
+  run([] {
+    Mutex mutex, other;
+    RWMutex rw_mutex;
+    CondVar changed;
+    Semaphore semaphore(0);
+    WaitGroup group;
+    Chan<int> channel;
+    mutex.lock();
+    rw_mutex.lock();
+    group.add(1);
+    start("mutex", [&] { mutex.lock(); });
+    start("reader", [&] { rw_mutex.lock_shared(); });
+    start("writer", [&] { rw_mutex.lock(); });
+    start("cond", [&] {
+      other.lock();
+      changed.wait(other);
+    });
+    start("semaphore", [&] { semaphore.acquire(); });
+    start("group", [&] { group.wait(); });
+    start("receiver", [&] { (void)channel.recv(); });
+    start("sleeper", [] { sleep_for(std::chrono::hours(1)); });
+    auto on = [](const char* what, const void* object) {
+      std::ostringstream text;
+      text << what << " " << object;
+      return text.str();
+    };
+    EXPECT_EQ(wait_until_parked("mutex", "Mutex lock").object_text, on("Mutex", &mutex));
+    EXPECT_EQ(wait_until_parked("mutex", "Mutex lock").waits_for, goroutine_id());
+    EXPECT_EQ(wait_until_parked("reader", "RWMutex lock_shared").object_text,
+              on("RWMutex", &rw_mutex));
+    EXPECT_EQ(wait_until_parked("writer", "RWMutex lock").object_text, on("RWMutex", &rw_mutex));
+    EXPECT_EQ(wait_until_parked("cond", "CondVar wait").object_text, on("CondVar", &changed));
+    EXPECT_EQ(wait_until_parked("semaphore", "Semaphore acquire").object_text,
+              on("Semaphore", &semaphore));
+    EXPECT_EQ(wait_until_parked("group", "WaitGroup wait").object_text, on("WaitGroup", &group));
+    EXPECT_NE(wait_until_parked("receiver", "chan receive").object, 0u);
+    EXPECT_EQ(wait_until_parked("sleeper", "sleep").object_text, "");
+    EXPECT_EQ(wait_until_parked("mutex", "Mutex lock").started_by, goroutine_id());
+    EXPECT_GT(wait_until_parked("mutex", "Mutex lock").frames.size(), 3u);
+  });
+}
+
+TEST(Dump, FoldsGoroutinesWithEqualStacks) {
+  run([] {
+    constexpr std::size_t kMany = 1'000;
+    Chan<int> channel;
+    for (std::size_t i = 0; i < kMany; ++i) start("alike", [channel] { (void)channel.recv(); });
+    while (wait_until_parked("alike", "chan receive").count != kMany) yield();
+  });
+}
+
+TEST(Dump, ShowsWhereAGoroutineLoopsForEver) {
+  run(Options{.procs = 2}, [] {
+    std::atomic<bool> is_over{false};
+    start("looping", [&] {
+      while (!is_over.load(std::memory_order_relaxed)) {
+      }
+    });
+    for (bool seen = false; !seen; yield()) {
+      GoroutineDump dump = dump_goroutines();
+      const GoroutineInfo* info = find(dump, "looping");
+      seen = info != nullptr && info->state != "fresh" && info->has_stack && !info->frames.empty();
+    }
+    is_over.store(true, std::memory_order_relaxed);
+  });
+}
+
+TEST(Dump, NamesACycleOfTwoMutexesAndWhoIsStuckBehindIt) {
+  run([] {
+    Mutex a, b;
+    WaitGroup both_hold_one;
+    both_hold_one.add(2);
+    auto take = [&](Mutex& first, Mutex& second) {
+      first.lock();
+      both_hold_one.done();
+      both_hold_one.wait();
+      second.lock();
+    };
+    start("left", [&] { take(a, b); });
+    start("right", [&] { take(b, a); });
+    GoroutineInfo left = wait_until_parked("left", "Mutex lock");
+    GoroutineInfo right = wait_until_parked("right", "Mutex lock");
+    EXPECT_EQ(left.waits_for, right.id);
+    EXPECT_EQ(right.waits_for, left.id);
+    start("behind", [&] { a.lock(); });
+    (void)wait_until_parked("behind", "Mutex lock");
+    GoroutineDump dump = dump_goroutines();
+    ASSERT_EQ(dump.cycles.size(), 1u);
+    EXPECT_EQ(dump.cycles[0],
+              (std::vector{std::min(left.id, right.id), std::max(left.id, right.id)}));
+    EXPECT_EQ(dump.stuck_behind, 1u);
+  });
+}
+
+TEST(Dump, KnowsThatAWaitThatItSawBeforeIsStillTheSame) {
+  run([] {
+    Chan<int> channel;
+    Semaphore semaphore(0);
+    start("waiter", [&] {
+      (void)channel.recv();
+      semaphore.acquire();
+    });
+    EXPECT_EQ(wait_until_parked("waiter", "chan receive").waited_for.count(), -1);
+    EXPECT_GE(wait_until_parked("waiter", "chan receive").waited_for.count(), 0);
+    channel.send(1);
+    EXPECT_EQ(wait_until_parked("waiter", "Semaphore acquire").waited_for.count(), -1);
+    EXPECT_GE(wait_until_parked("waiter", "Semaphore acquire").waited_for.count(), 0);
+  });
+}
+
+// Stderr goes to a file in memory that can be read meanwhile.
+class WatchedStderr {
+ public:
+  WatchedStderr() { dup2(file_, STDERR_FILENO); }
+  ~WatchedStderr() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(file_);
+  }
+  WatchedStderr(const WatchedStderr&) = delete;
+  WatchedStderr& operator=(const WatchedStderr&) = delete;
+
+  // Blocks until it contains the text.
+  void wait_for(const std::string& wanted) const {
+    std::string text(std::size_t{1} << 20, '\0');
+    for (;; sleep_for(std::chrono::milliseconds(1))) {
+      ssize_t length = pread(file_, text.data(), text.size(), 0);
+      if (text.substr(0, static_cast<std::size_t>(length)).find(wanted) != text.npos) return;
+    }
+  }
+
+ private:
+  int before_ = dup(STDERR_FILENO);
+  int file_ = memfd_create("stderr", MFD_CLOEXEC);
+};
+
+TEST(Dump, IsPrintedOnSigquitAndTheProgramGoesOn) {
+  run([] {
+    WatchedStderr text;
+    Semaphore semaphore(0);
+    start("parked", [&] { semaphore.acquire(); });
+    (void)wait_until_parked("parked", "Semaphore acquire");
+    kill(getpid(), SIGQUIT);
+    text.wait_for("(parked) [Semaphore acquire], started by goroutine 1, on Semaphore");
+  });
+}
+
+TEST(Dump, LeavesSigquitToAProgramThatHandlesIt) {
+  struct sigaction before;
+  sigaction(SIGQUIT, nullptr, &before);
+  signal(SIGQUIT, SIG_IGN);
+  run([] {
+    struct sigaction now;
+    sigaction(SIGQUIT, nullptr, &now);
+    EXPECT_EQ(now.sa_handler, SIG_IGN);
+  });
+  sigaction(SIGQUIT, &before, nullptr);
+}
+
+TEST(Dump, TheWatchdogReportsAGoroutineThatWaitsForALockForLong) {
+  run(Options{.report_blocked_after = std::chrono::milliseconds(20)}, [] {
+    WatchedStderr text;
+    Mutex mutex;
+    mutex.lock();
+    start("late", [&] { mutex.lock(); });
+    text.wait_for("(late) waits for a lock for more than");
+    text.wait_for("held by goroutine 1");
+  });
+}
+
+TEST(Dump, TellsOfAGoroutineThatComputesForLong) {
+  std::atomic<std::uint64_t> slow{0};
+  on_slow([&](const SlowGoroutine& one) {
+    if (!one.blocks && !one.frames.empty()) slow = one.id;
+  });
+  run(Options{.report_slow = std::chrono::milliseconds(2)}, [&] {
+    while (slow.load() == 0) {
+      for (int i = 0; i < 1'000'000; ++i) asm volatile("");
+    }
+    EXPECT_EQ(slow.load(), goroutine_id());
+  });
+  on_slow(nullptr);
+}
+
+}  // namespace
+}  // namespace magpie
