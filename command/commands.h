@@ -1,5 +1,5 @@
-// commands.h: what the program `magpie` can do. Each function is one command and returns its exit code.
-// What goes wrong is thrown as Failure, which main() prints as one line.
+// commands.h: what the program `magpie` can do. Each function is one command and returns its exit
+// code. What goes wrong is thrown as Failure, which main() prints as one line.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// debug_client.h: asks a live process: over HTTP, at the URL of debug::serve(), or at the Unix socket that it
-// listens at for tools on the same machine.
+// debug_client.h: asks a live process: over HTTP, at the URL of debug::serve(), or at the Unix
+// socket that it listens at for tools on the same machine.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// doctor.cc: `magpie doctor`: says in words what hurts. A process is watched for some seconds: its trace, what the
-// kernel says of its quota, and its threads.
+// doctor.cc: `magpie doctor`: says in words what hurts. A process is watched for some seconds:
+// its trace, what the kernel says of its quota, and its threads.
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // main.cc: the command line of `magpie`.
 //
-// Exit codes: 0 it worked; 1 it did not, and one line on standard error says why; 2 the command line is wrong.
-// `magpie run` ends as its program does.
+// Exit codes: 0 it worked; 1 it did not, and one line on standard error says why; 2 the command
+// line is wrong. `magpie run` ends as its program does.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

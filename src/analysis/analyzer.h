@@ -1,9 +1,9 @@
 // analyzer.h: reads the events of a trace in order, once, and makes its Summary.
 //
-// A goroutine's time is cut at its steps (states.h); each piece goes to one Part, so the parts of a life
-// add up to the life by construction. Only the time in a line needs thought: it ends with `run`, and is
-// split into: the line it was found in | the thread that was woken for it was not on a CPU yet |
-// carried by a thief.
+// A goroutine's time is cut at its steps (states.h); each piece goes to one Part, so the parts of
+// a life add up to the life by construction. Only the time in a line needs thought: it ends with
+// `run`, and is split into: the line it was found in | the thread that was woken for it was not
+// on a CPU yet | carried by a thief.
 //
 //     ready ............. thread_wake ........ proc_begin ....... steal .......... run
 //       |  line it is in      |    off_cpu         |  line it is in  |    thief     |

@@ -1,10 +1,11 @@
-// doctor.cc: what hurts. Each finding is one function that looks at the summary and says nothing when all is well.
+// doctor.cc: what hurts. Each finding is one function that looks at the summary and says nothing
+// when all is well.
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <ostream>
 
+#include "analysis/format.h"
 #include "analysis/report.h"
 #include "sched/wait_reason.h"
 
@@ -14,13 +15,6 @@ namespace {
 
 using Weight = Finding::Weight;
 using Findings = std::vector<Finding>;
-
-template <class... Args>
-std::string format(const char* how, Args... args) {
-  char buffer[512];
-  std::snprintf(buffer, sizeof buffer, how, args...);
-  return buffer;
-}
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;

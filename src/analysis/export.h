@@ -24,12 +24,13 @@ struct ExportSource {
 };
 ExportSource source_of(trace::Reader& reader, Symbols& symbols);
 
-// Perfetto's protobuf: a track per P with a slice per run of a goroutine, a track for each goroutine that has
-// regions, flows for wake-ups and steals, counters for queues. ui.perfetto.dev opens it.
+// Perfetto's protobuf: a track per P with a slice per run of a goroutine, a track for each
+// goroutine that has regions, flows for wake-ups and steals, counters for queues. ui.perfetto.dev
+// opens it.
 void export_perfetto(const ExportSource& source, std::ostream& out);
 
-// The format of Go 1.19, for `go tool trace`. Go has no word for some of ours: a goroutine that runs on
-// without a P was preempted or is in a system call there.
+// The format of Go 1.19, for `go tool trace`. Go has no word for some of ours: a goroutine that
+// runs on without a P was preempted or is in a system call there.
 void export_go(const ExportSource& source, std::ostream& out);
 
 // One JSON object a line and event, for jq and scripts.

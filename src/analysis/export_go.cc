@@ -1,7 +1,8 @@
-// The format of Go 1.19: "go 1.19 trace", then events. An event is a byte (kind, and how many arguments beside the
-// first), then its arguments as varints: the time since the last event of the P, and the rest. Events of a P stand
-// in batches. The reader checks every change of state and refuses the whole file if one cannot be, so nothing
-// is written here but by bring(), which knows what Go allows and inserts what is missing.
+// The format of Go 1.19: "go 1.19 trace", then events. An event is a byte (kind, and how many
+// arguments beside the first), then its arguments as varints: the time since the last event of
+// the P, and the rest. Events of a P stand in batches. The reader checks every change of state
+// and refuses the whole file if one cannot be, so nothing is written here but by make_runnable(),
+// make_running() and leave(), which know what Go allows and insert what is missing.
 
 #include <array>
 #include <map>
@@ -97,9 +98,9 @@ GoEvent block_event(std::uint8_t reason) {
   }
 }
 
-class Writer {
+class GoWriter {
  public:
-  Writer(const ExportSource& source, std::ostream& out) : source_(source), out_(out) {}
+  GoWriter(const ExportSource& source, std::ostream& out) : source_(source), out_(out) {}
 
   void run() {
     out_.write("go 1.19 trace\0\0\0", 16);
@@ -190,8 +191,8 @@ class Writer {
     return found->second;
   }
 
-  // The P of the file that an event of ours on `event.proc` may stand on: that P, if it runs what Go would
-  // say it does; otherwise the outside.
+  // The P of the file that an event of ours on `event.proc` may stand on: that P, if it runs what
+  // Go would say it does; otherwise the outside.
   std::size_t where(const Event& event) {
     if (event.proc < 0) return 0;
     const std::size_t index = proc_of(event.proc);
@@ -265,7 +266,8 @@ class Writer {
     write(index, kProcStop);
   }
 
-  // A goroutine stops running by `kind`. If it does not run, by Go's book, it does so for an instant, outside.
+  // A goroutine stops running by `kind`. If it does not run, by Go's book, it does so for an
+  // instant, outside.
   void leave(std::uint64_t number, GoEvent kind, GoState to) {
     GoG& g = goroutines_[number];
     if (g.state != GoState::running) make_running(number, 0);
@@ -298,10 +300,7 @@ class Writer {
         break;
       case State::waiting:
         if (goroutines_[now.number].state == GoState::waiting) break;
-        if (event.kind == Kind::state)
-          begin_waiting(now);
-        else
-          leave(now.number, block_event(now.reason), GoState::waiting);
+        leave(now.number, block_event(now.reason), GoState::waiting);
         break;
       case State::blocking:
         if (now.proc >= 0) break;  // still on its P: after_steps() says that it makes a system call
@@ -317,11 +316,6 @@ class Writer {
         in_blocking_.erase(now.number);
         break;
     }
-  }
-
-  // It waited already when the trace began.
-  void begin_waiting(const Goroutine& now) {
-    leave(now.number, block_event(now.reason), GoState::waiting);
   }
 
   void before_steps(const Event& event) {
@@ -417,6 +411,6 @@ class Writer {
 
 }  // namespace
 
-void export_go(const ExportSource& source, std::ostream& out) { Writer(source, out).run(); }
+void export_go(const ExportSource& source, std::ostream& out) { GoWriter(source, out).run(); }
 
 }  // namespace magpie::analysis

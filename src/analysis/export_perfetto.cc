@@ -1,6 +1,6 @@
-// The messages are few and flat, so they are written by hand: a field is its number and wire type as a varint,
-// then a varint, eight bytes, or a length and bytes. Field numbers are those of Perfetto's trace_packet.proto,
-// track_event.proto and track_descriptor.proto.
+// The messages are few and flat, so they are written by hand: a field is its number and wire type
+// as a varint, then a varint, eight bytes, or a length and bytes. Field numbers are those of
+// Perfetto's trace_packet.proto, track_event.proto and track_descriptor.proto.
 
 #include <ostream>
 #include <unordered_map>
@@ -63,7 +63,6 @@ enum : unsigned {
   kCounter = 8
 };
 enum : unsigned {
-  kAnnotation = 4,
   kType = 9,
   kNameId = 10,
   kTrack = 11,  // of TrackEvent
@@ -79,9 +78,9 @@ constexpr std::uint64_t proc_track(std::uint64_t proc) { return 1000 + 2 * proc;
 constexpr std::uint64_t queue_track(std::uint64_t proc) { return 1001 + 2 * proc; }
 constexpr std::uint64_t goroutine_track(std::uint64_t g) { return (std::uint64_t{1} << 40) + g; }
 
-class Writer {
+class PerfettoWriter {
  public:
-  Writer(const ExportSource& source, std::ostream& out) : source_(source), out_(out) {}
+  PerfettoWriter(const ExportSource& source, std::ostream& out) : source_(source), out_(out) {}
 
   void run() {
     describe_process();
@@ -273,6 +272,8 @@ class Writer {
 
 }  // namespace
 
-void export_perfetto(const ExportSource& source, std::ostream& out) { Writer(source, out).run(); }
+void export_perfetto(const ExportSource& source, std::ostream& out) {
+  PerfettoWriter(source, out).run();
+}
 
 }  // namespace magpie::analysis

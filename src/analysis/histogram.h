@@ -1,7 +1,7 @@
 // histogram.h: how often which duration was seen, in buckets of about one percent.
 //
-// Below 64 every value has a bucket of its own; above, each power of two is split into 64. A quantile
-// is the mean of the bucket that it falls into, so it is off by less than one percent.
+// Below 64 every value has a bucket of its own; above, each power of two is split into 64. A
+// quantile is the mean of the bucket that it falls into, so it is off by less than one percent.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // pyramid.h: a trace in a fixed number of cells of equal width, for views of much of it at once.
 //
-// The width is not known before the trace was read, so it begins at a microsecond and doubles, pairs of
-// cells becoming one, whenever the next event would lie behind the last cell. What needs a finer view
-// than a cell reads the events themselves (trace_view.h).
+// The width is not known before the trace was read, so it begins at a microsecond and doubles,
+// pairs of cells becoming one, whenever the next event would lie behind the last cell. What needs
+// a finer view than a cell reads the events themselves (trace_view.h).
 #pragma once
 
 #include <cstddef>

@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <ostream>
 
+#include "analysis/format.h"
 #include "sched/wait_reason.h"
 
 namespace magpie::analysis {
 
 namespace {
-
-template <class... Args>
-std::string format(const char* how, Args... args) {
-  char buffer[512];
-  std::snprintf(buffer, sizeof buffer, how, args...);
-  return buffer;
-}
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   return format("%.1f %%",

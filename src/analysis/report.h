@@ -1,4 +1,5 @@
-// report.h: a Summary in words: the text of `magpie trace summary` and the findings of `magpie doctor`.
+// report.h: a Summary in words: the text of `magpie trace summary` and the findings of `magpie
+// doctor`.
 #pragma once
 
 #include <cstdint>

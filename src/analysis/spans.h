@@ -1,5 +1,5 @@
-// spans.h: from events to spans: which goroutine is on a P from when until when. For pyramids, timelines
-// and exports.
+// spans.h: from events to spans: which goroutine is on a P from when until when. For pyramids,
+// timelines and exports.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class SpanMaker {
  public:
   using What = Pyramid::What;
 
-  // Call after the event was applied. f(proc, what, goroutine, begin_ns, end_ns) gets spans that end.
+  // Call after the event was applied. f(proc, what, goroutine, begin_ns, end_ns) gets spans that
+  // end.
   template <class F>
   void note(const States& states, const Event& event, F&& f) {
     if (open_.size() < states.procs().size()) open_.resize(states.procs().size());

@@ -9,10 +9,10 @@
 //                                                    |        ^---- let_out ----------|  |
 //                                                    +------- back -----> running <- run-+
 //
-// States is the only place that knows what an event does to a state: the summary, the tiles and the
-// exports all read the steps that it returns. It repairs what it can: a trace may begin in the middle of
-// anything and may have lost events. An event that does not fit the state of its goroutine wins over that
-// state.
+// States is the only place that knows what an event does to a state: the summary, the tiles and
+// the exports all read the steps that it returns. It repairs what it can: a trace may begin in
+// the middle of anything and may have lost events. An event that does not fit the state of its
+// goroutine wins over that state.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// summary.h: what a trace says, as plain data. Made by Analyzer, read by the command, the view and the tests.
-// All times are nanoseconds, since the trace began or as durations. A site is the pc of the code
-// that go() was given; 0 stands for goroutines of which the trace does not tell.
+// summary.h: what a trace says, as plain data. Made by Analyzer, read by the command, the view
+// and the tests. All times are nanoseconds, since the trace began or as durations. A site is the
+// pc of the code that go() was given; 0 stands for goroutines of which the trace does not tell.
 #pragma once
 
 #include <array>

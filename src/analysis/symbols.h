@@ -1,8 +1,8 @@
 // symbols.h: from program counters to names, outside the process that they came from.
 //
-// The trace says which file was mapped where, and its build id. A file that changed since is not asked:
-// its names would be wrong. With libdw (elfutils) in this build, libdw reads it; otherwise the program
-// addr2line does.
+// The trace says which file was mapped where, and its build id. A file that changed since is not
+// asked: its names would be wrong. With libdw (elfutils) in this build, libdw reads it; otherwise
+// the program addr2line does.
 #pragma once
 
 #include <cstdint>

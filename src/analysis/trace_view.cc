@@ -16,7 +16,7 @@ namespace magpie::analysis {
 
 namespace {
 
-constexpr std::size_t kBatch = 8192;                   // events read while the lock is held
+constexpr std::size_t kEventsPerBatch = 8192;          // events read while the lock is held
 constexpr std::size_t kMostRows = 2'000'000;           // goroutines that the list keeps
 constexpr std::uint64_t kMostEventsClose = 1'500'000;  // more are not read again for one answer
 
@@ -130,8 +130,8 @@ struct TraceView::Inside {
   void give_reader(trace::Reader&& reader) const;
   std::uint64_t events_read_for(std::int64_t from_ns, std::int64_t to_ns) const;
 
-  // f(states, event, steps) for each event from the begin of the generation that `from_ns` is in, until
-  // `to_ns`, or until f returns false.
+  // f(states, event, steps) for each event from the begin of the generation that `from_ns` is in,
+  // until `to_ns`, or until f returns false.
   template <class F>
   void scan(std::int64_t from_ns, std::int64_t to_ns, F&& f) const;
   bool is_close(std::int64_t from_ns, std::int64_t to_ns, std::int64_t resolution_ns) const;
@@ -139,9 +139,9 @@ struct TraceView::Inside {
 
 bool TraceView::Inside::read_batch(Analyzer& analyzer, SpanMaker& spans) {
   std::vector<Event> batch;
-  batch.reserve(kBatch);
+  batch.reserve(kEventsPerBatch);
   Event event;
-  while (batch.size() < kBatch && reader->next(event)) batch.push_back(event);
+  while (batch.size() < kEventsPerBatch && reader->next(event)) batch.push_back(event);
   std::lock_guard lock(mutex);
   auto to_pyramid = [this](auto... span) { pyramid.span(span...); };
   for (const Event& e : batch) {
@@ -160,7 +160,7 @@ bool TraceView::Inside::read_batch(Analyzer& analyzer, SpanMaker& spans) {
   progress.events += batch.size();
   progress.repairs = reader->repairs();
   progress.procs = std::max(progress.procs, analyzer.states().procs().size());
-  return batch.size() == kBatch && !shall_end;
+  return batch.size() == kEventsPerBatch && !shall_end;
 }
 
 void TraceView::Inside::read_all() {
@@ -372,6 +372,11 @@ std::vector<Depth> TraceView::depths(std::int64_t from_ns, std::int64_t to_ns,
       depth.rings.push_back(of_proc.ring);
       busy += of_proc.busy_ns;
       searching += of_proc.searching_ns;
+    }
+    if (cell.events == 0 && i > 0) {  // nothing changed
+      depth.runnable = result[i - 1].runnable;
+      depth.global_queue = result[i - 1].global_queue;
+      depth.rings = result[i - 1].rings;
     }
     depth.running_procs = busy / static_cast<double>(covered);
     depth.searching_ns = static_cast<std::int64_t>(share * searching);

@@ -1,8 +1,10 @@
-// trace_view.h: a trace file, opened for looking at it: at all of it at once, or at a small part closely.
+// trace_view.h: a trace file, opened for looking at it: at all of it at once, or at a small part
+// closely.
 //
-// open() returns when the file's blocks are known. A thread then reads all events once and fills the
-// Pyramid and the Summary; the calls below answer with what it has read so far (progress() tells). What is
-// finer than a cell of the pyramid is read from the file again: each generation can be read alone.
+// open() returns when the file's blocks are known. A thread then reads all events once and fills
+// the Pyramid and the Summary; the calls below answer with what it has read so far (progress()
+// tells). What is finer than a cell of the pyramid is read from the file again: each generation
+// can be read alone.
 //
 // All calls are const and may come from several threads at once. They may read the file: goroutines
 // wrap them in blocking().

@@ -1,11 +1,12 @@
 // work.h: P time in which a P idled while a goroutine could have run, and why.
 //
-// Between two events nothing changes, so what is wasted between them is (time) x min(idle Ps, runnable
-// goroutines). Each wasted P gets one cause; the causes that explain are asked first, and what none of
-// them explains was lost: a goroutine waited, a P idled, and nobody was woken or searched.
+// Between two events nothing changes, so what is wasted between them is (time) x min(idle Ps,
+// runnable goroutines). Each wasted P gets one cause; the causes that explain are asked first,
+// and what none of them explains was lost: a goroutine waited, a P idled, and nobody was woken or
+// searched.
 //
-// A moment of it is no fault: a waker puts the goroutine into a line first and wakes a thread then. So an
-// interval counts as a violation from `limit_ns` on.
+// A moment of it is no fault: a waker puts the goroutine into a line first and wakes a thread
+// then. So an interval counts as a violation from `limit_ns` on.
 #pragma once
 
 #include <array>

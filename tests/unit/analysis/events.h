@@ -50,8 +50,8 @@ inline ExportSource source_of(const std::vector<Event>& events, std::size_t proc
   return source;
 }
 
-// Two Ps. Goroutine 1 (code 100) runs on P 0, starts 2 (code 200), which P 1 steals; 2 waits at a Mutex
-// until 1 readies it; both end.
+// Two Ps. Goroutine 1 (code 100) runs on P 0, starts 2 (code 200), which P 1 steals; 2 waits at a
+// Mutex until 1 readies it; both end.
 inline std::vector<Event> stolen_and_blocked() {
   return {
       event(0, 0, Kind::proc_begin, {11}),

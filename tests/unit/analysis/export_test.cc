@@ -1,5 +1,5 @@
-// export_test.cc: the exports, read by others: `go tool trace` where it is installed, and a reader of protobuf's
-// wire format that knows nothing of the writer.
+// export_test.cc: the exports, read by others: `go tool trace` where it is installed, and a
+// reader of protobuf's wire format that knows nothing of the writer.
 
 #include "analysis/export.h"
 
@@ -188,7 +188,8 @@ std::uint64_t number_of(const Fields& fields, unsigned field) {
   return found == fields.end() ? 0 : found->second.number;
 }
 
-// Perfetto's rules: every event is on a described track, slices on a track nest, a flow that ends has begun.
+// Perfetto's rules: every event is on a described track, slices on a track nest, a flow that ends
+// has begun.
 struct PerfettoCheck {
   std::map<std::uint64_t, std::string> tracks;
   std::set<std::uint64_t> counters, begun, ended;

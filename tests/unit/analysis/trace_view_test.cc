@@ -28,7 +28,8 @@ class TemporaryTrace {
   char path_[32] = "/tmp/magpie-view-XXXXXX";
 };
 
-// P 0 runs goroutines of 800 ns, one each microsecond; each readies the next. Every 1000 a new generation.
+// P 0 runs goroutines of 800 ns, one each microsecond; each readies the next. Every 1000 a new
+// generation.
 std::string one_each_microsecond(std::uint64_t count) {
   trace::FileBuilder file({.procs = 2});
   file.put(0, 0, Kind::proc_begin, {1});
