@@ -24,7 +24,7 @@ ReadTrace read_trace(const std::string& path) {
   trace::Event event;
   while (reader.next(event)) analyzer.add(event);
   ReadTrace result;
-  result.summary = analyzer.finish();
+  result.summary = analyzer.finish(reader.info().length_ns);
   result.summary.lost = std::max(result.summary.lost, reader.lost());
   result.symbols = analysis::Symbols::make(reader.modules());
   result.info = reader.info();
