@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -60,14 +61,39 @@ class LibdwFile final : public SymbolFile {
     Symbol symbol;
     if (const char* name = dwfl_module_addrname(module_, address))
       symbol.function = demangled(name);
-    if (Dwfl_Line* at = dwfl_module_getsrc(module_, address)) {
-      if (const char* file = dwfl_lineinfo(at, nullptr, &symbol.line, nullptr, nullptr, nullptr))
-        symbol.file = file;
+    look_up_line(address, symbol);
+    if (!is_ours(symbol.file)) return symbol;
+    // The runtime's function that starts the user's, which was compiled into it: its first line
+    // that is not ours.
+    GElf_Off offset = 0;
+    GElf_Sym elf_symbol{};
+    dwfl_module_addrinfo(module_, address, &offset, &elf_symbol, nullptr, nullptr, nullptr);
+    const std::uint64_t size = std::min<std::uint64_t>(elf_symbol.st_size, 65536);
+    for (std::uint64_t i = 0; i < size; ++i) {
+      Symbol inside;
+      look_up_line(address - offset + i, inside);
+      if (inside.file.empty() || is_ours(inside.file) ||
+          inside.file.find("/c++/") != std::string::npos)
+        continue;
+      symbol.file = inside.file;
+      symbol.line = inside.line;
+      break;
     }
     return symbol;
   }
 
  private:
+  static bool is_ours(const std::string& file) {
+    return file.find("/magpie/detail/") != std::string::npos ||
+           file.find("include/magpie/") != std::string::npos;
+  }
+  void look_up_line(std::uint64_t address, Symbol& symbol) {
+    Dwfl_Line* at = dwfl_module_getsrc(module_, address);
+    if (at == nullptr) return;
+    if (const char* file = dwfl_lineinfo(at, nullptr, &symbol.line, nullptr, nullptr, nullptr))
+      symbol.file = file;
+  }
+
   LibdwFile(Dwfl* dwfl, Dwfl_Module* module) : dwfl_(dwfl), module_(module) {}
   Dwfl* dwfl_;
   Dwfl_Module* module_;

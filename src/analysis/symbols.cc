@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/code_name.h"
 #include "analysis/elf_file.h"
 
 namespace magpie::analysis {
@@ -39,7 +40,10 @@ Symbol Symbols::find_locked(std::uint64_t pc) {
   if (file->second == nullptr) return {};
   const std::optional<std::uint64_t> address =
       elf_address(module->path, pc - module->start + module->offset);
-  if (address) known->second = file->second->find(*address);
+  if (address) {
+    known->second = file->second->find(*address);
+    known->second.function = user_code_name(known->second.function);
+  }
   return known->second;
 }
 
