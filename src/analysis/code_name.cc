@@ -1,0 +1,41 @@
+#include "analysis/code_name.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace magpie::analysis {
+
+namespace {
+
+// The last template argument of the first name in `name` that has any; empty: none.
+std::string last_argument(const std::string& name) {
+  const std::size_t open = name.find('<');
+  if (open == std::string::npos) return {};
+  int depth = 0;
+  std::size_t begin = open + 1;
+  for (std::size_t i = open; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    if (c == ',' && depth == 1) begin = i + 1;
+    if ((c == '>' || c == ')' || c == '}') && --depth == 0) {
+      while (begin < i && name[begin] == ' ') ++begin;
+      return name.substr(begin, i - begin);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string user_code_name(std::string name) {
+  while (name.compare(0, 8, "magpie::") == 0) {
+    std::string inner = last_argument(name);
+    if (inner.empty()) break;
+    name = std::move(inner);
+  }
+  const std::string call = "::operator()() const";
+  for (std::size_t at; (at = name.find(call)) != std::string::npos;) name.erase(at, call.size());
+  return name;
+}
+
+}  // namespace magpie::analysis
