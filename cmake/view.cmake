@@ -6,6 +6,7 @@ if(NOT TARGET magpie_http)
 endif()
 
 magpie_add_library_room(view magpie_http)
+target_link_libraries(magpie_view PUBLIC magpie_analysis)
 
 file(GLOB magpie_web_files CONFIGURE_DEPENDS web/*.html web/*.css web/*.js)
 set(magpie_page_bytes ${CMAKE_CURRENT_BINARY_DIR}/page_bytes.cc)

@@ -1,0 +1,13 @@
+# The room analysis: the library magpie_analysis (magpie::analysis). It names functions with libdw where that is there.
+
+magpie_add_library_room(analysis magpie)
+find_path(MAGPIE_LIBDW_INCLUDE_DIR elfutils/libdwfl.h)
+find_library(MAGPIE_LIBDW dw)
+if(MAGPIE_LIBDW_INCLUDE_DIR AND MAGPIE_LIBDW)
+  target_compile_definitions(magpie_analysis PRIVATE MAGPIE_HAS_LIBDW=1)
+  target_include_directories(magpie_analysis SYSTEM PRIVATE ${MAGPIE_LIBDW_INCLUDE_DIR})
+  target_link_libraries(magpie_analysis PRIVATE dw)
+else()
+  message(STATUS "libdw is not there (Debian: libdw-dev): magpie::analysis asks the program addr2line for names")
+  target_compile_definitions(magpie_analysis PRIVATE MAGPIE_HAS_LIBDW=0)
+endif()

@@ -1,0 +1,140 @@
+#include "analysis/work.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace magpie::analysis {
+
+namespace {
+
+constexpr std::size_t kWorst = 64;
+
+bool is_for_all(Place place) {
+  return place == Place::ring || place == Place::global || place == Place::urgent;
+}
+
+}  // namespace
+
+std::uint64_t WorkMeter::runnable() const {
+  return std::accumulate(runnable_.begin(), runnable_.end(), std::uint64_t{0});
+}
+
+void WorkMeter::advance(const States& states, std::int64_t now_ns) {
+  const std::int64_t elapsed = now_ns - last_ns_;
+  if (elapsed <= 0) return;
+  last_ns_ = now_ns;
+
+  std::uint64_t left = std::min(idle_ + handed_over_, runnable());
+  std::uint64_t lost = 0;
+  auto blame = [&](Cause cause, std::uint64_t procs) {
+    procs = std::min(procs, left);
+    result_.wasted_ns[static_cast<std::size_t>(cause)] += static_cast<std::int64_t>(procs) * elapsed;
+    left -= procs;
+    return procs;
+  };
+  wasted_ns_ += static_cast<std::int64_t>(left) * elapsed;
+  if (left != 0) {
+    if (states.is_world_stopped()) blame(Cause::world_stopped, left);
+    blame(Cause::handing_over, handed_over_);
+    blame(Cause::next_slot, runnable_[static_cast<std::size_t>(Place::runnext)]);
+    blame(Cause::not_for_all, runnable_[static_cast<std::size_t>(Place::inbox)] +
+                                  runnable_[static_cast<std::size_t>(Place::stopped)] +
+                                  runnable_[static_cast<std::size_t>(Place::fresh)] +
+                                  runnable_[static_cast<std::size_t>(Place::stolen)]);
+    const bool someone_comes = waking_ + searching_ != 0;
+    blame(Cause::waking, waking_);
+    blame(Cause::searching, searching_);
+    if (someone_comes) blame(Cause::one_at_a_time, left);
+    lost = blame(Cause::no_wake, left);
+  }
+  if (lost == 0) {
+    close_violation(now_ns - elapsed);
+  } else {
+    if (lost_since_ns_ < 0) lost_since_ns_ = now_ns - elapsed;
+    if (!named_ && now_ns - lost_since_ns_ >= limit_ns_) open_violation(states);
+  }
+}
+
+void WorkMeter::open_violation(const States& states) {
+  named_ = true;
+  open_ = {};
+  open_.begin_ns = lost_since_ns_;
+  for (std::size_t i = 0; i < states.procs().size(); ++i)
+    if (states.procs()[i].state == ProcState::idle) open_.proc = static_cast<std::int32_t>(i);
+  if (result_.violations > 1000) return;  // looks at every goroutine
+  const Goroutine* oldest = nullptr;
+  for (const auto& [number, g] : states.goroutines())
+    if (g.state == State::runnable && is_for_all(g.place) &&
+        (oldest == nullptr || g.since_ns < oldest->since_ns))
+      oldest = &g;
+  if (oldest == nullptr) return;
+  open_.goroutine = oldest->number;
+  open_.site = oldest->site;
+  open_.place = oldest->place;
+}
+
+void WorkMeter::close_violation(std::int64_t now_ns) {
+  if (named_) {
+    ++result_.violations;
+    open_.end_ns = now_ns;
+    result_.worst.push_back(open_);
+    std::ranges::sort(result_.worst, [](const Waste& a, const Waste& b) {
+      return a.end_ns - a.begin_ns > b.end_ns - b.begin_ns;
+    });
+    if (result_.worst.size() > kWorst) result_.worst.pop_back();
+  }
+  lost_since_ns_ = -1;
+  named_ = false;
+}
+
+void WorkMeter::count(const Goroutine& g, int by) {
+  // A stopped goroutine needs a P as well.
+  if (g.state == State::runnable || g.state == State::stopped) {
+    const Place place = g.state == State::stopped ? Place::stopped : g.place;
+    runnable_[static_cast<std::size_t>(place)] += by;
+  }
+}
+
+void WorkMeter::recount(const States& states, std::size_t proc) {
+  if (proc >= states.procs().size()) return;
+  const Proc& p = states.procs()[proc];
+  Seen& seen = seen_[proc];
+  const bool in_use = proc < states.procs_in_use();
+  const Seen now{.idle = in_use && p.state == ProcState::idle,
+                 .handed_over = in_use && p.state == ProcState::handed_over,
+                 .searching = p.searching,
+                 .waking = seen.waking && p.state != ProcState::held};
+  idle_ += now.idle - seen.idle;
+  handed_over_ += now.handed_over - seen.handed_over;
+  searching_ += now.searching - seen.searching;
+  waking_ += now.waking - seen.waking;
+  seen = now;
+}
+
+void WorkMeter::note(const States& states, const States::Steps& steps, const Event& event) {
+  for (const Step& step : steps) {
+    count(step.before, -1);
+    count(*step.now, +1);
+  }
+  if (seen_.size() < states.procs().size() || event.kind == Kind::procs) {
+    seen_.resize(states.procs().size());
+    for (std::size_t i = 0; i < seen_.size(); ++i) recount(states, i);
+  }
+  if (event.proc >= 0) recount(states, event.proc);
+  if (event.kind == Kind::taken) recount(states, event.args[0]);
+  if (event.kind == Kind::thread_wake && event.args[0] < seen_.size()) {
+    Seen& seen = seen_[event.args[0]];
+    if (!seen.waking && states.procs()[event.args[0]].state != ProcState::held) {
+      seen.waking = true;
+      ++waking_;
+    }
+  }
+}
+
+WorkConservation WorkMeter::finish(const States& states, std::int64_t end_ns) {
+  advance(states, end_ns);
+  close_violation(end_ns);
+  return result_;
+}
+
+}  // namespace magpie::analysis

@@ -1,0 +1,54 @@
+// work.h: P time in which a P idled while a goroutine could have run, and why.
+//
+// Between two events nothing changes, so what is wasted between them is (time) x min(idle Ps, runnable
+// goroutines). Each wasted P gets one cause; the causes that explain are asked first, and what none of
+// them explains was lost: a goroutine waited, a P idled, and nobody was woken or searched.
+//
+// A moment of it is no fault: a waker puts the goroutine into a line first and wakes a thread then. So an
+// interval counts as a violation from `limit_ns` on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/states.h"
+#include "analysis/summary.h"
+
+namespace magpie::analysis {
+
+class WorkMeter {
+ public:
+  explicit WorkMeter(std::int64_t limit_ns) : limit_ns_(limit_ns) {}
+
+  // Call before the event is applied: what was true until now is accounted.
+  void advance(const States& states, std::int64_t now_ns);
+  // Call after it was applied.
+  void note(const States& states, const States::Steps& steps, const Event& event);
+  WorkConservation finish(const States& states, std::int64_t end_ns);
+
+  std::uint64_t runnable() const;
+  std::int64_t wasted_ns() const { return wasted_ns_; }
+
+ private:
+  void count(const Goroutine& g, int by);
+  void recount(const States& states, std::size_t proc);
+  void open_violation(const States& states);
+  void close_violation(std::int64_t now_ns);
+
+  const std::int64_t limit_ns_;
+  WorkConservation result_;
+  std::array<std::uint64_t, kPlaces> runnable_{};
+  std::uint64_t idle_ = 0, handed_over_ = 0, searching_ = 0, waking_ = 0;
+  struct Seen {  // of a P: what it adds to the sums above
+    bool idle = false, handed_over = false, searching = false, waking = false;
+  };
+  std::vector<Seen> seen_;
+  std::int64_t last_ns_ = 0;
+  std::int64_t lost_since_ns_ = -1;  // begin of the interval in which Cause::no_wake holds
+  bool named_ = false;
+  Waste open_;
+  std::int64_t wasted_ns_ = 0;
+};
+
+}  // namespace magpie::analysis
