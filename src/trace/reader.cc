@@ -339,18 +339,18 @@ GoroutineMap<Before> Reader::Parts::look_ahead(Generation& generation,
     std::int32_t proc = proc_of(number);
     Stream stream(generation.decoding, proc, blocks);
     std::uint64_t running = 0;
-    bool is_first = true;
+    bool at_start = true;
     while (stream.advance()) {
       const Event& event = stream.head();
       if (stream.is_first_of_block()) running = stream.current_at_block();
-      if (is_first && proc != kOutside) {
+      if (at_start && proc != kOutside) {
         if (event.kind == Kind::proc_begin) {
           procs.erase(proc);
         } else {
           procs.try_emplace(proc, Event{.kind = Kind::proc_begin, .proc = proc});
         }
       }
-      is_first = false;
+      at_start = false;
       Implied implied[2];
       std::size_t count = implied_by(event, running, implied);
       for (std::size_t i = 0; i < count; ++i) {
