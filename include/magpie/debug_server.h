@@ -70,6 +70,11 @@ class [[nodiscard]] Server {
 // that is not a loopback address without a token; else as http::Server::listen().
 Server serve(std::string_view where = "127.0.0.1:0", ServeOptions options = {});
 
+// Shows a trace file instead, as `magpie trace view` does. Throws std::runtime_error for a file that is
+// no trace; else as serve().
+Server serve_trace(const std::string& path, std::string_view where = "127.0.0.1:0",
+                   ServeOptions options = {});
+
 // A handler for a server of your own, with the same checks. In a route that ends in {rest...} it
 // answers all paths above; in another it answers what the last part of the path names.
 http::Handler handler(ServeOptions options = {});

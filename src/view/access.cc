@@ -97,8 +97,7 @@ Access::Verdict Access::judge(const Asked& asked) const {
   // "none": a person typed the address, or opened a link from outside the browser.
   const std::string_view site = asked.fetch_site;
   if (!site.empty() && site != "same-origin" && site != "none") return Verdict::foreign_origin;
-  if (!options_.token.empty())
-    return shows_token(asked) ? Verdict::allowed : Verdict::needs_token;
+  if (!options_.token.empty()) return shows_token(asked) ? Verdict::allowed : Verdict::needs_token;
   if (!is_on_this_machine(asked.remote_address)) return Verdict::foreign_client;
   return is_own_name(asked.host) ? Verdict::allowed : Verdict::foreign_host;
 }

@@ -41,9 +41,8 @@ std::string by_pid(int pid) { return "@magpie-debug-" + std::to_string(pid); }
 }  // namespace
 
 struct Server::State {
-  explicit State(debug::ServeOptions options)
-      : site(std::make_shared<view::Site>(std::move(options))),
-        server(http::ServerOptions{.max_connections = kMostConnections}) {
+  explicit State(std::shared_ptr<view::Site> its)
+      : site(std::move(its)), server(http::ServerOptions{.max_connections = kMostConnections}) {
     server.handle("/debug/{rest...}", handler_of(site));
     server.handle("/metrics", handler_of(site));
     server.handle("GET /debug", send_to_page);
@@ -53,11 +52,9 @@ struct Server::State {
   void start(std::string_view where) {
     server.listen(where);
     if (site->access().token().empty() && !view::is_loopback(server.local_address())) {
-      throw std::invalid_argument("magpie: debug::serve at " +
-                                  server.local_address().to_string() +
+      throw std::invalid_argument("magpie: debug::serve at " + server.local_address().to_string() +
                                   ", which is not loopback, needs ServeOptions::token");
     }
-    listen_for_pid();
     served = spawn([this] { server.serve(); });
   }
 
@@ -100,7 +97,16 @@ std::string Server::url() const {
 }
 
 Server serve(std::string_view where, ServeOptions options) {
-  auto state = std::make_unique<Server::State>(std::move(options));
+  auto state = std::make_unique<Server::State>(std::make_shared<view::Site>(std::move(options)));
+  state->start(where);
+  state->listen_for_pid();
+  return Server(std::move(state));
+}
+
+Server serve_trace(const std::string& path, std::string_view where, ServeOptions options) {
+  auto trace = std::make_shared<const view::TraceApi>(path);
+  auto state = std::make_unique<Server::State>(
+      std::make_shared<view::Site>(std::move(options), std::move(trace)));
   state->start(where);
   return Server(std::move(state));
 }

@@ -24,8 +24,10 @@ class JsonWriter {
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(double number);  // what is not finite becomes null
   JsonWriter& value(std::integral auto number) {
-    if constexpr (std::same_as<decltype(number), bool>) return raw(number ? "true" : "false");
-    else return raw(std::to_string(number));
+    if constexpr (std::same_as<decltype(number), bool>)
+      return raw(number ? "true" : "false");
+    else
+      return raw(std::to_string(number));
   }
   JsonWriter& null() { return raw("null"); }
   // As a string in hexadecimal: JavaScript's numbers have no room for an address.

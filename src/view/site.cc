@@ -3,11 +3,15 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 
+#include <magpie/blocking.h>
 #include <magpie/http/error.h>
-#include <magpie/runtime.h>
 #include <magpie/stats.h>
 
 #include "view/json.h"
@@ -17,6 +21,8 @@
 
 namespace magpie::view {
 namespace {
+
+constexpr std::string_view kOfTrace = "view/";
 
 std::int64_t steady_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,6 +39,14 @@ std::string_view topic_of(const http::Request& request) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// 0: was not given, or is no number.
+std::int64_t number(const http::Request& request, std::string_view name) {
+  const std::string& text = request.query(name);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : 0;
+}
+
 }  // namespace
 
 void Site::answer(const http::Request& request, http::Response& response) {
@@ -47,10 +61,22 @@ void Site::answer(const http::Request& request, http::Response& response) {
   response.header("Cross-Origin-Resource-Policy", "same-origin");
   const std::string_view topic = topic_of(request);
   if (topic.empty()) return send_page(response);
-  if (topic == "stats") return send_stats(response);
-  if (topic == "metrics") return send_metrics(response);
   if (topic == "info") return send_info(response);
-  throw http::StatusError(404);
+  if (topic.starts_with(kOfTrace))
+    return send_of_trace(topic.substr(kOfTrace.size()), request, response);
+  if (!is_live_ || !answer_live(topic, request, response)) throw http::StatusError(404);
+}
+
+// False: there is no such topic.
+bool Site::answer_live(std::string_view topic, const http::Request&, http::Response& response) {
+  if (topic == "stats") {
+    send_json(response, stats_json(stats(), probe_.read(), steady_ns()));
+  } else if (topic == "metrics") {
+    response.header("Content-Type", kMetricsType).send(metrics(stats(), probe_.read()));
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Site::send_page(http::Response& response) {
@@ -60,23 +86,36 @@ void Site::send_page(http::Response& response) {
   response.send(page_with(nonce));
 }
 
-void Site::send_stats(http::Response& response) {
-  send_json(response, stats_json(stats(), probe_.read(), steady_ns()));
-}
-
-void Site::send_metrics(http::Response& response) {
-  response.header("Content-Type", kMetricsType).send(metrics(stats(), probe_.read()));
+std::shared_ptr<const TraceApi> Site::trace() {
+  std::lock_guard lock(mutex_);
+  return trace_;
 }
 
 void Site::send_info(http::Response& response) {
+  const std::shared_ptr<const TraceApi> shown = trace();
   JsonWriter json;
   json.begin_object();
-  json.member("live", true);
-  json.member("program", program_invocation_short_name);
-  json.member("pid", getpid());
-  json.member("procs", procs());
+  json.member("live", is_live_).member("trace", shown != nullptr);
+  json.member("program", is_live_ ? program_invocation_short_name : shown->program());
+  json.member("pid", is_live_ ? getpid() : shown->pid());
   json.end_object();
   send_json(response, json.take());
+}
+
+void Site::send_of_trace(std::string_view topic, const http::Request& request,
+                         http::Response& response) {
+  const std::shared_ptr<const TraceApi> shown = trace();
+  if (shown == nullptr) throw http::StatusError(404, "Nothing was recorded yet.\n");
+  const TraceQuestion question{.text = request.query("text"),
+                               .sort = request.query("sort"),
+                               .level = number(request, "level"),
+                               .index = number(request, "index"),
+                               .offset = number(request, "offset"),
+                               .limit = number(request, "limit"),
+                               .id = static_cast<std::uint64_t>(number(request, "id"))};
+  const std::optional<std::string> json = blocking([&] { return shown->answer(topic, question); });
+  if (!json) throw http::StatusError(404);
+  send_json(response, *json);
 }
 
 }  // namespace magpie::view

@@ -1,5 +1,6 @@
-// server.cc: a busy program with its debug pages, for tests/view/run. Prints the pages' address and runs
-// until its standard input ends.
+// server.cc: debug pages, for tests/view/run. Prints their address and serves until its standard input ends.
+//
+// With an argument it shows that trace file. Without one it shows itself, a busy program:
 //
 //   spawn storm       one goroutine starts many that compute for a moment: they are stolen
 //   ping and pong     two goroutines hand a number to and fro
@@ -8,7 +9,6 @@
 #include <magpie/magpie.h>
 #include <magpie/net.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -46,30 +46,41 @@ void play(const std::atomic<bool>& ends) {
   there.close();
 }
 
+void print_address(const magpie::debug::Server& pages) {
+  std::printf("%s\n", pages.url().c_str());
+  std::fflush(stdout);
+}
+
+void show(const char* path) {
+  const magpie::debug::Server pages = magpie::debug::serve_trace(path);
+  print_address(pages);
+  magpie::net::wait_readable(0);
+}
+
+void show_load() {
+  const magpie::debug::Server pages = magpie::debug::serve();
+  print_address(pages);
+  std::atomic<bool> ends = false;
+  magpie::WaitGroup all, forever;
+  forever.add(1);
+  for (int i = 0; i < 20; ++i) {
+    all.add(1);
+    magpie::go({.name = "sleeper"}, [&] {
+      forever.wait();
+      all.done();
+    });
+  }
+  all.go([&] { storm(ends); });
+  all.go([&] { play(ends); });
+
+  magpie::net::wait_readable(0);  // the end of the standard input
+  ends = true;
+  forever.done();
+  all.wait();
+}
+
 }  // namespace
 
-int main() {
-  magpie::run(magpie::Options{.procs = 4}, [] {
-    const magpie::debug::Server pages = magpie::debug::serve();
-    std::printf("%s\n", pages.url().c_str());
-    std::fflush(stdout);
-
-    std::atomic<bool> ends = false;
-    magpie::WaitGroup all, forever;
-    forever.add(1);
-    for (int i = 0; i < 20; ++i) {
-      all.add(1);
-      magpie::go({.name = "sleeper"}, [&] {
-        forever.wait();
-        all.done();
-      });
-    }
-    all.go([&] { storm(ends); });
-    all.go([&] { play(ends); });
-
-    magpie::net::wait_readable(0);  // the end of the standard input
-    ends = true;
-    forever.done();
-    all.wait();
-  });
+int main(int argc, char** argv) {
+  magpie::run(magpie::Options{.procs = 4}, [&] { argc > 1 ? show(argv[1]) : show_load(); });
 }
