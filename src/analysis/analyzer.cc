@@ -271,8 +271,8 @@ void Analyzer::end_wait(const Step& step, const Event& event) {
                Wait{before.number, before.site, before.object, before.reason, before.since_ns,
                     waited, waker, true},
                [](const Wait& wait) { return wait.duration_ns; });
-  BlockEdge& edge = blockers_[{before.site, waker_site, static_cast<std::uint64_t>(source),
-                               before.reason}];
+  BlockEdge& edge =
+      blockers_[{before.site, waker_site, static_cast<std::uint64_t>(source), before.reason}];
   edge.waiter_site = before.site;
   edge.waker_site = waker_site;
   edge.source = source;
@@ -288,8 +288,8 @@ Analyzer::Spent Analyzer::spent(const Goroutine& g) const {
   const Parts& parts = g.slot < lives_.size() ? lives_[g.slot].parts : none;
   const std::int64_t in_state = states_.now_ns() - g.since_ns;
   result.running_ns = parts[Part::running] + parts[Part::without_p];
-  for (Part part : {Part::own_queue, Part::global_queue, Part::next_slot, Part::thief, Part::off_cpu,
-                    Part::stopped, Part::inbox, Part::urgent_line, Part::fresh})
+  for (Part part : {Part::own_queue, Part::global_queue, Part::next_slot, Part::thief,
+                    Part::off_cpu, Part::stopped, Part::inbox, Part::urgent_line, Part::fresh})
     result.queued_ns += parts[part];
   if (g.state == State::running || g.state == State::without_p) result.running_ns += in_state;
   if (g.state == State::runnable || g.state == State::stopped) result.queued_ns += in_state;
@@ -402,7 +402,8 @@ void Analyzer::note_of_proc(const Event& event) {
       break;
     }
     case Kind::steal_miss:
-      p.steal_misses += event.args[0];
+      if (event.args[0] < lanes_.size())
+        summary_.steals[event.proc][event.args[0]].misses += event.args[1];
       break;
     case Kind::spill:
       ++p.spills;

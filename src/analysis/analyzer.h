@@ -25,8 +25,8 @@
 namespace magpie::analysis {
 
 struct AnalyzerOptions {
-  std::size_t procs = 0;                  // in use when the trace begins
-  std::int64_t wake_limit_ns = 50'000;    // a wake-up that took longer to be sent is named
+  std::size_t procs = 0;                // in use when the trace begins
+  std::int64_t wake_limit_ns = 50'000;  // a wake-up that took longer to be sent is named
   std::int64_t silence_limit_ns = 5'000'000;
   // The text of a string's number, for the names of regions.
   std::function<std::string_view(std::uint64_t)> string;
@@ -56,8 +56,8 @@ class Analyzer {
   struct Life {  // of a goroutine, by its slot
     Parts parts;
     std::uint64_t runs = 0, preempted = 0, blocked_undeclared = 0;
-    std::uint64_t wake = 0;    // its latest record in wakes_, by number; 0 none
-    std::uint64_t depth = 0;   // hops of the chain that led to it
+    std::uint64_t wake = 0;   // its latest record in wakes_, by number; 0 none
+    std::uint64_t depth = 0;  // hops of the chain that led to it
     std::int64_t chain_begin_ns = 0;
     std::vector<OpenRegion> regions;
   };
@@ -79,7 +79,7 @@ class Analyzer {
     std::int64_t wake_sent_ns = -1;  // to a thread that shall hold it
     std::int64_t stolen_ns = -1;     // the last steal
     std::int32_t victim = -1;
-    bool woken = false;              // its thread was, and has found nothing yet
+    bool woken = false;  // its thread was, and has found nothing yet
     std::uint64_t last = 0, before_last = 0;
     PingPong turns;
   };
@@ -116,8 +116,8 @@ class Analyzer {
   std::map<std::pair<std::uint8_t, std::uint64_t>, WaitClass> waits_;
   std::map<std::array<std::uint64_t, 4>, BlockEdge> blockers_;
   std::unordered_set<std::uint64_t> threads_;
-  std::vector<WakeRecord> wakes_;   // the latest, in a ring
-  std::uint64_t wake_count_ = 0;    // all; the number of a record, from 1
+  std::vector<WakeRecord> wakes_;  // the latest, in a ring
+  std::uint64_t wake_count_ = 0;   // all; the number of a record, from 1
   std::uint64_t without_p_ = 0;
   std::int64_t last_queued_ns_ = 0;
   struct ChainEnd {

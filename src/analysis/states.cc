@@ -232,6 +232,9 @@ void States::take_state(const Event& event) {
     g.object = event.args[3];
   }
   if (is_new && recorded == trace::GoState::fresh) g.place = Place::fresh;
+  if (recorded == trace::GoState::running && event.proc >= 0) put_on(event.proc, number);
+  if (recorded == trace::GoState::running && event.proc < 0 && state == State::running)
+    g.state = State::without_p;
 }
 
 void States::change_proc(std::int32_t index, ProcState state) {
@@ -328,6 +331,9 @@ const States::Steps& States::apply(const Event& event) {
       break;
     case Kind::stop:
       move(event.args[0], State::stopped).place = place_of(event.args[1]);
+      break;
+    case Kind::let_out:
+      move(event.args[0], State::without_p).proc = -1;
       break;
     case Kind::join_begin:
       begin_join(event);

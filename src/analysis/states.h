@@ -5,9 +5,9 @@
 //                              ^  ^---- yield ----|  |
 //                     ready    |                  |  | block_begin, taken
 //                 waiting <------------- park ----+  v
-//                                                 blocking / without_p --- stop ---> stopped
-//                                                    |                                 |
-//                                                    +--------------- back ------------+---> running
+//                                                 blocking, without_p --- stop ---> stopped
+//                                                    |        ^---- let_out ----------|  |
+//                                                    +------- back -----> running <- run-+
 //
 // States is the only place that knows what an event does to a state: the summary, the tiles and the
 // exports all read the steps that it returns. It repairs what it can: a trace may begin in the middle of
@@ -50,30 +50,34 @@ struct Goroutine {
   std::uint64_t number = 0;
   std::uint32_t slot = 0;  // small, given to another goroutine when this one is over
   State state = State::unknown;
-  Place place = Place::ring;    // while it is runnable
-  std::uint8_t reason = 0;          // WaitReason, while it waits
-  bool undeclared = false;          // while it blocks: without blocking()
-  std::int32_t proc = -1;           // while it runs; before that, where it ran last
-  std::int64_t since_ns = 0;        // in this state
-  std::uint64_t object = 0;         // that it waits for
-  std::uint64_t site = 0;           // pc of its code: what go() was given
-  std::uint64_t caller = 0;         // pc of the call of go(); 0 unknown
-  std::uint64_t creator = 0;        // goroutine; 0 unknown, or a plain thread
-  std::uint64_t outer = 0;          // the goroutine that runs this one in place
-  std::int64_t born_ns = 0;         // or first seen
+  Place place = Place::ring;  // while it is runnable
+  std::uint8_t reason = 0;    // WaitReason, while it waits
+  bool undeclared = false;    // while it blocks: without blocking()
+  std::int32_t proc = -1;     // while it runs; before that, where it ran last
+  std::int64_t since_ns = 0;  // in this state
+  std::uint64_t object = 0;   // that it waits for
+  std::uint64_t site = 0;     // pc of its code: what go() was given
+  std::uint64_t caller = 0;   // pc of the call of go(); 0 unknown
+  std::uint64_t creator = 0;  // goroutine; 0 unknown, or a plain thread
+  std::uint64_t outer = 0;    // the goroutine that runs this one in place
+  std::int64_t born_ns = 0;   // or first seen
   bool born_in_trace = false;
 };
 
-enum class ProcState : std::uint8_t { idle, handed_over, held };  // handed_over: no thread holds it yet
+enum class ProcState : std::uint8_t {
+  idle,
+  handed_over,
+  held
+};  // handed_over: no thread holds it yet
 
 struct Proc {
   ProcState state = ProcState::idle;
   bool searching = false;
   std::uint64_t goroutine = 0;  // that runs on it
   std::uint64_t thread = 0;
-  std::int64_t since_ns = 0;            // in this state
-  std::int64_t held_since_ns = 0;       // the last time that a thread began to hold it
-  std::int64_t idle_before_ns = 0;      // and how long no thread had
+  std::int64_t since_ns = 0;        // in this state
+  std::int64_t held_since_ns = 0;   // the last time that a thread began to hold it
+  std::int64_t idle_before_ns = 0;  // and how long no thread had
 };
 
 // One goroutine changed: `before` is what it was.

@@ -6,8 +6,9 @@ namespace magpie::analysis {
 
 const char* text(Part part) {
   static constexpr const char* kNames[kParts] = {
-      "blocked",  "own queue", "global queue", "next slot", "with a thief",  "off the CPU", "running",
-      "stopped",  "inbox",     "urgent line",  "fresh",     "blocking call", "without a P", "unknown"};
+      "blocked",     "own queue",     "global queue", "next slot", "with a thief",
+      "off the CPU", "running",       "stopped",      "inbox",     "urgent line",
+      "fresh",       "blocking call", "without a P",  "unknown"};
   const auto index = static_cast<std::size_t>(part);
   return index < kParts ? kNames[index] : "";
 }

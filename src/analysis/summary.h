@@ -48,8 +48,8 @@ struct SiteSummary {
   std::uint64_t site = 0;
   std::uint64_t started = 0, ended = 0, alive = 0;  // alive: at the end of the trace
   std::uint64_t runs = 0, preempted = 0, blocked_undeclared = 0;
-  Parts total;     // of all its goroutines
-  Anatomy lives;   // of those that the trace saw from the start to the end
+  Parts total;    // of all its goroutines
+  Anatomy lives;  // of those that the trace saw from the start to the end
 };
 
 struct RegionSummary {
@@ -58,23 +58,22 @@ struct RegionSummary {
 };
 
 struct ProcSummary {
-  std::int64_t running_ns = 0;     // a goroutine runs
-  std::int64_t searching_ns = 0;   // its thread looks for work
-  std::int64_t scheduler_ns = 0;   // held by a thread that does neither: between goroutines, polling
+  std::int64_t running_ns = 0;    // a goroutine runs
+  std::int64_t searching_ns = 0;  // its thread looks for work
+  std::int64_t scheduler_ns = 0;  // held by a thread that does neither: between goroutines, polling
   std::int64_t handed_over_ns = 0;  // on its way to another thread
   std::int64_t idle_ns = 0;
   std::uint64_t runs = 0, polls = 0, empty_polls = 0, timers = 0, searches = 0, found = 0;
-  std::uint64_t steal_misses = 0;  // looks at the queue of another P, in vain
   std::uint64_t wakes = 0, parks = 0, spills = 0, spilled = 0, global_takes = 0;
   std::uint64_t next_slot_returns = 0;  // runs of the goroutine before last, from the next slot
 };
 
 struct StealCell {
-  std::uint64_t hits = 0, moved = 0, from_next_slot = 0;
-  std::uint64_t ran = 0;            // of the first goroutine of a steal, how often it was seen to run
-  std::int64_t until_ran_ns = 0;    // sum, from the steal
-  std::int64_t longest_ns = 0;      //
-  std::int64_t age_ns = 0;          // sum, from being ready to the steal
+  std::uint64_t misses = 0, hits = 0, moved = 0, from_next_slot = 0;
+  std::uint64_t ran = 0;          // of the first goroutine of a steal, how often it was seen to run
+  std::int64_t until_ran_ns = 0;  // sum, from the steal
+  std::int64_t longest_ns = 0;    //
+  std::int64_t age_ns = 0;        // sum, from being ready to the steal
 };
 
 // Why a P idled beside a goroutine that could have run.
@@ -93,7 +92,7 @@ const char* text(Cause cause);
 
 struct Waste {  // one interval in which Ps idled and no wake-up was sent
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::int32_t proc = -1;  // that idled
+  std::int32_t proc = -1;       // that idled
   std::uint64_t goroutine = 0;  // that had waited longest
   std::uint64_t site = 0;
   Place place = Place::ring;
@@ -129,14 +128,15 @@ struct BlockEdge {  // goroutines of one site waited until goroutines of the oth
 
 struct Hop {  // one link of a chain of wake-ups, the latest first
   std::uint64_t goroutine = 0, site = 0;
-  std::int64_t ready_ns = 0;    // woken (or started) by the next hop of the list
-  std::int64_t running_ns = 0;  // from then until it woke the hop before, or until the end of the chain
-  std::int64_t queued_ns = 0;   //
-  std::int64_t other_ns = 0;    // blocked on something else meanwhile, or in a blocking call
+  std::int64_t ready_ns = 0;  // woken (or started) by the next hop of the list
+  std::int64_t running_ns =
+      0;  // from then until it woke the hop before, or until the end of the chain
+  std::int64_t queued_ns = 0;  //
+  std::int64_t other_ns = 0;   // blocked on something else meanwhile, or in a blocking call
   Source source = Source::goroutine;
 };
 struct Chain {
-  std::uint64_t hops = 0;         // all of them; `last` has the latest
+  std::uint64_t hops = 0;  // all of them; `last` has the latest
   std::int64_t begin_ns = 0, end_ns = 0;
   std::vector<Hop> last;
 };
@@ -177,17 +177,17 @@ struct Summary {
   std::array<Histogram<>, kPlaces> ready_to_running_by_place;
   std::array<Oldest, kPlaces> oldest;
   WorkConservation work;
-  std::vector<WaitClass> waits;      // largest sum first
-  std::vector<Wait> longest_waits;   // longest first
-  std::vector<BlockEdge> blockers;   // largest sum first
-  Chain longest_chain;               // most hops
-  Chain critical_path;               // back from the last goroutine that ended, or ran
+  std::vector<WaitClass> waits;     // largest sum first
+  std::vector<Wait> longest_waits;  // longest first
+  std::vector<BlockEdge> blockers;  // largest sum first
+  Chain longest_chain;              // most hops
+  Chain critical_path;              // back from the last goroutine that ended, or ran
   std::vector<LongRun> longest_runs;
-  std::vector<PingPong> ping_pong;   // longest first
+  std::vector<PingPong> ping_pong;  // longest first
   std::vector<StillWaits> still_waiting;
   std::uint64_t goroutines_started = 0, goroutines_ended = 0, goroutines_alive = 0;
-  std::uint64_t threads = 0;          // that ever held a P
-  std::uint64_t most_without_p = 0;   // goroutines at one time
+  std::uint64_t threads = 0;            // that ever held a P
+  std::uint64_t most_without_p = 0;     // goroutines at one time
   std::uint64_t wakes_for_nothing = 0;  // threads woken that searched and found nothing
   // All Ps silent at once although goroutines ran or could run: the process was not on any CPU.
   std::uint64_t silences = 0;

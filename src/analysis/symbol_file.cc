@@ -58,7 +58,8 @@ class LibdwFile final : public SymbolFile {
 
   Symbol find(std::uint64_t address) override {
     Symbol symbol;
-    if (const char* name = dwfl_module_addrname(module_, address)) symbol.function = demangled(name);
+    if (const char* name = dwfl_module_addrname(module_, address))
+      symbol.function = demangled(name);
     if (Dwfl_Line* at = dwfl_module_getsrc(module_, address)) {
       if (const char* file = dwfl_lineinfo(at, nullptr, &symbol.line, nullptr, nullptr, nullptr))
         symbol.file = file;
@@ -88,7 +89,8 @@ class Addr2lineFile final : public SymbolFile {
     if (line_end == std::string::npos) return symbol;
     symbol.function = answer.substr(0, line_end);
     if (symbol.function == "??") symbol.function.clear();
-    const std::string where = answer.substr(line_end + 1, answer.find('\n', line_end + 1) - line_end - 1);
+    const std::string where =
+        answer.substr(line_end + 1, answer.find('\n', line_end + 1) - line_end - 1);
     const std::size_t colon = where.rfind(':');
     if (colon == std::string::npos || where[0] == '?') return symbol;
     symbol.file = where.substr(0, colon);

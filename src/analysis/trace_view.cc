@@ -10,13 +10,14 @@
 #include "analysis/analyzer.h"
 #include "analysis/pyramid.h"
 #include "analysis/spans.h"
+#include "trace/goroutine_map.h"
 
 namespace magpie::analysis {
 
 namespace {
 
-constexpr std::size_t kBatch = 8192;                // events read while the lock is held
-constexpr std::size_t kMostRows = 2'000'000;        // goroutines that the list keeps
+constexpr std::size_t kBatch = 8192;                   // events read while the lock is held
+constexpr std::size_t kMostRows = 2'000'000;           // goroutines that the list keeps
 constexpr std::uint64_t kMostEventsClose = 1'500'000;  // more are not read again for one answer
 
 void add_row(std::vector<GoroutineRow>& rows, const Goroutine& g, const Parts& parts,
@@ -115,6 +116,7 @@ struct TraceView::Inside {
   std::vector<GoroutineRow> rows;
   bool rows_cut = false;
   std::unordered_map<std::uint64_t, std::string> names;
+  trace::GoroutineMap<std::uint64_t> sites;  // of goroutines
   std::shared_ptr<const Summary> summary;
   bool shall_end = false;
   mutable std::vector<trace::Reader> idle_readers;
@@ -148,6 +150,10 @@ bool TraceView::Inside::read_batch(Analyzer& analyzer, SpanMaker& spans) {
     if (e.kind == Kind::run) pyramid.oldest(e.time_ns, analyzer.last_queued_ns());
     if (e.kind == Kind::name && names.size() < kMostRows)
       names[e.args[0]] = std::string(reader->string(e.args[1]));
+    if (e.args[0] != 0 && sites.size() < kMostRows) {
+      if (e.kind == Kind::create) sites.need(e.args[0]) = e.args[1];
+      if (e.kind == Kind::state) sites.need(e.args[0]) = e.args[4];
+    }
     spans.note(analyzer.states(), e, to_pyramid);
   }
   if (!batch.empty()) progress.read_until_ns = batch.back().time_ns;
@@ -341,8 +347,8 @@ std::vector<Depth> TraceView::depths(std::int64_t from_ns, std::int64_t to_ns,
   const double width = static_cast<double>(to_ns - from_ns) / static_cast<double>(result.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     const std::int64_t begin = from_ns + static_cast<std::int64_t>(width * static_cast<double>(i));
-    const std::int64_t end =
-        std::max(begin + 1, from_ns + static_cast<std::int64_t>(width * static_cast<double>(i + 1)));
+    const std::int64_t end = std::max(
+        begin + 1, from_ns + static_cast<std::int64_t>(width * static_cast<double>(i + 1)));
     Depth& depth = result[i];
     const Pyramid::Cell cell = in.pyramid.sum(begin, end);
     depth.global_queue = cell.global_queue;
@@ -461,6 +467,12 @@ GoroutineRows TraceView::goroutines(const GoroutineQuery& query) const {
   return result;
 }
 
+std::uint64_t TraceView::site(std::uint64_t goroutine) const {
+  std::lock_guard lock(inside_->mutex);
+  const std::uint64_t* found = inside_->sites.find(goroutine);
+  return found == nullptr ? 0 : *found;
+}
+
 std::string TraceView::name(std::uint64_t goroutine) const {
   std::lock_guard lock(inside_->mutex);
   auto found = inside_->names.find(goroutine);
@@ -483,20 +495,23 @@ GoroutineHistory TraceView::goroutine(std::uint64_t number, std::int64_t from_ns
   };
   Goroutine last;
   std::uint64_t woken_by = 0;
-  inside_->scan(from_ns, to_ns, [&](const States& states, const Event& e, const States::Steps& steps) {
-    for (const Step& step : steps) {
-      if (step.now->number != number) continue;
-      history.site = step.now->site;
-      history.creator = step.now->creator;
-      last = *step.now;
-      const bool is_first = step.before.since_ns == step.now->since_ns && e.kind == Kind::create;
-      if (is_first || step.before.since_ns == step.now->since_ns) continue;
-      if (!add(step.before, step.now->since_ns)) return false;
-      if (step.before.state == State::runnable) history.segments.back().woken_by = woken_by;
-      if (e.kind == Kind::ready) woken_by = states.actor(e);
-    }
-    return true;
-  });
+  inside_->scan(from_ns, to_ns,
+                [&](const States& states, const Event& e, const States::Steps& steps) {
+                  for (const Step& step : steps) {
+                    if (step.now->number != number) continue;
+                    history.site = step.now->site;
+                    history.creator = step.now->creator;
+                    last = *step.now;
+                    const bool is_first =
+                        step.before.since_ns == step.now->since_ns && e.kind == Kind::create;
+                    if (is_first || step.before.since_ns == step.now->since_ns) continue;
+                    if (!add(step.before, step.now->since_ns)) return false;
+                    if (step.before.state == State::runnable)
+                      history.segments.back().woken_by = woken_by;
+                    if (e.kind == Kind::ready) woken_by = states.actor(e);
+                  }
+                  return true;
+                });
   if (last.number != 0 && last.state != State::ended && !history.cut) add(last, to_ns);
   return history;
 }

@@ -65,10 +65,19 @@ struct GoroutineRow {
   std::uint8_t reason = 0;
 };
 struct GoroutineQuery {
-  std::string text;     // in its name, its number or its site
-  int state = -1;       // a State
+  std::string text;  // in its name, its number or its site
+  int state = -1;    // a State
   std::uint64_t site = 0;
-  enum class Sort : std::uint8_t { number, running, runnable, waiting, blocking, stopped, runs, created };
+  enum class Sort : std::uint8_t {
+    number,
+    running,
+    runnable,
+    waiting,
+    blocking,
+    stopped,
+    runs,
+    created
+  };
   Sort sort = Sort::number;  // the largest first, except for number and created
   std::size_t offset = 0, limit = 100;
 };
@@ -116,6 +125,7 @@ class TraceView {
   std::shared_ptr<const Summary> summary() const;
 
   std::string name(std::uint64_t goroutine) const;  // in GoOptions; empty: none
+  std::uint64_t site(std::uint64_t goroutine) const;  // pc of its code; 0 unknown
   std::string string(std::uint64_t id) const;       // by its number
   std::string symbol(std::uint64_t pc) const;       // function and, if known, file:line
 

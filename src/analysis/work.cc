@@ -28,7 +28,8 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
   std::uint64_t lost = 0;
   auto blame = [&](Cause cause, std::uint64_t procs) {
     procs = std::min(procs, left);
-    result_.wasted_ns[static_cast<std::size_t>(cause)] += static_cast<std::int64_t>(procs) * elapsed;
+    result_.wasted_ns[static_cast<std::size_t>(cause)] +=
+        static_cast<std::int64_t>(procs) * elapsed;
     left -= procs;
     return procs;
   };

@@ -1,0 +1,37 @@
+// report.h: a Summary in words: the text of `magpie trace summary` and the findings of `magpie doctor`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "analysis/summary.h"
+
+namespace magpie::analysis {
+
+using NameOfCode = std::function<std::string(std::uint64_t pc)>;
+
+// 1.23 us, 45.6 ms, 7.8 s: three digits that count.
+std::string duration_text(std::int64_t ns);
+
+struct ReportOptions {
+  std::size_t rows = 10;  // of each table
+  NameOfCode name;
+};
+void print_summary(std::ostream& out, const Summary& summary, const ReportOptions& options);
+
+// What hurts, what shows it, and what to change.
+struct Finding {
+  enum class Weight : std::uint8_t { note, warning, fault };
+  Weight weight = Weight::note;
+  std::string id;  // a short word for tests and scripts: "lost-wake-up", "blocked-p", ...
+  std::string what;
+  std::string shown_by;
+  std::string advice;
+};
+std::vector<Finding> examine(const Summary& summary, const NameOfCode& name);
+void print_findings(std::ostream& out, const std::vector<Finding>& findings);
+
+}  // namespace magpie::analysis
