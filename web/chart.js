@@ -10,7 +10,7 @@ const niceTop = (value) => {
 function drawLines(canvas, series, span, { top, format = formatCount, stacked = false } = {}) {
   const { context, width, height } = prepare(canvas);
   if (!width) return;
-  const left = 46, bottom = 16, plotWidth = width - left - 4, plotHeight = height - bottom - 6;
+  const left = 46, bottom = 12, plotWidth = width - left - 4, plotHeight = height - bottom - 10;
   const length = Math.max(...series.map((one) => one.values.length), 0);
   let sums = [];
   let largest = 0;
@@ -23,7 +23,7 @@ function drawLines(canvas, series, span, { top, format = formatCount, stacked = 
   }
   const most = top || niceTop(largest);
   const x = (i) => left + plotWidth * (1 - (length - 1 - i) / Math.max(1, span - 1));
-  const y = (value) => 4 + plotHeight * (1 - value / most);
+  const y = (value) => 8 + plotHeight * (1 - value / most);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.textAlign = "right";

@@ -46,6 +46,8 @@ const live = {
     if (this.samples.length > kSamples) this.samples.shift();
     ++this.polls;
   },
+  // How many samples wide charts are: they fill up before they scroll.
+  get span() { return Math.max(60, this.samples.length); },
   get last() { return this.samples.length ? this.samples[this.samples.length - 1].stats : null; },
 
   values(f) { return this.samples.map((sample) => f(sample.stats)); },
@@ -140,7 +142,7 @@ const livePanel = {
     const busy = live.rates((stats) => stats.total.busy_ns / 1e9).map((value, i) => value / Math.max(1, live.samples[i + 1].stats.procs.length));
     const set = (key, text, values, color) => {
       this.cards[key].number.textContent = text;
-      if (values) drawSpark(this.cards[key].canvas, values, kSamples, color || theme.accent);
+      if (values) drawSpark(this.cards[key].canvas, values, live.span, color || theme.accent);
     };
     set("utilisation", formatShare(live.rate((stats) => stats.total.busy_ns / 1e9) / Math.max(1, last.procs.length)), busy, theme.running);
     set("goroutines", formatCount(last.goroutines), live.values((stats) => stats.goroutines));
@@ -156,22 +158,22 @@ const livePanel = {
     const strips = Array.from({ length: count }, (_, p) =>
       live.rates((stats) => (stats.procs[p] ? stats.procs[p].busy_ns / 1e9 : 0)));
     this.strips.style.height = Math.max(60, Math.min(420, count * 26)) + "px";
-    drawStrips(this.strips, strips, kSamples - 1, theme.running);
+    drawStrips(this.strips, strips, live.span - 1, theme.running);
     drawLines(this.states, [
       { color: theme.running, values: live.values((stats) => stats.running) },
       { color: theme.runnable, values: live.values((stats) => stats.runnable) },
       { color: theme.fresh, values: live.values((stats) => stats.fresh) },
-    ], kSamples, { stacked: true });
+    ], live.span, { stacked: true });
     drawLines(this.queues, [
       { color: theme.accent, values: live.values((stats) => Math.max(0, ...stats.procs.map((p) => p.queue_length))) },
       { color: theme.runnable, values: live.values((stats) => stats.procs.reduce((sum, p) => sum + p.queue_length, 0)) },
       { color: theme.blocking, values: live.values((stats) => stats.global_queue_length) },
-    ], kSamples);
+    ], live.span);
     drawLines(this.cost, [
       { color: theme.searching, values: live.rates((stats) => stats.total.searches) },
       { color: theme.blocking, values: live.rates((stats) => Math.max(0, stats.total.polls - stats.total.polled)) },
       { color: theme.stopped, values: live.rates((stats) => stats.total.parks) },
-    ], kSamples);
+    ], live.span);
     drawBars(this.late, late.counts.map((value, i) => ({ name: i < late.bounds.length ? shortBound(late.bounds[i]) : "more", value })), { every: 2 });
     this.drawTable(last);
   },

@@ -2,12 +2,12 @@
 
 // What "view/summary" answered, or null.
 let summary = null;
-const siteText = (site) => (summary && summary.site_texts[site]) || (site === "0x0" ? "unknown" : site);
+const siteText = (site) => (summary && summary.site_texts[site]) || (!site || site === "0x0" ? "unknown" : site);
 const kPartColours = {
-  blocked: "part0", "own queue": "part1", "global queue": "part2", "next slot": "part3", thief: "part4",
-  "off CPU": "part5", running: "part6", stopped: "part7",
+  blocked: "part0", "own queue": "part1", "global queue": "part2", "next slot": "part3", "with a thief": "part4",
+  "off the CPU": "part5", running: "part6", stopped: "part7", "blocking call": "blocking", fresh: "fresh",
 };
-const partColour = (name, index) => `var(--${kPartColours[name] || "part" + (index % 8)})`;
+const partColour = (name, index) => `var(--${kPartColours[name] || "part" + ((index + 3) % 8)})`;
 
 const table = (id, heads, rows) => el("table", { id },
   el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { class: head.startsWith("<") ? "left" : "" }, head.replace("<", ""))))),
@@ -37,15 +37,15 @@ function stealPanel(panel) {
   const mean = (sum, count) => (count ? formatNs(sum / count) : "–");
   const body = cells.map((line, thief) => el("tr", {}, el("th", { class: "left" }, "P" + thief), ...line.map((cell, victim) => {
     const node = el("td", {
-      title: thief === victim ? "" : `P${thief} from P${victim}: ${cell.hits} steals, ${cell.moved} goroutines, ${cell.from_next_slot} of them from runnext\n` +
+      title: thief === victim ? "" : `P${thief} from P${victim}: ${cell.hits + cell.misses} tries, ${cell.hits} steals, ${cell.moved} goroutines, ${cell.from_next_slot} of them from runnext\n` +
         `until the first ran: ${mean(cell.until_ran_ns, cell.ran)} on average, ${formatNs(cell.longest_ns)} at most\nhad waited ${mean(cell.age_ns, cell.ran)} before`,
-    }, thief === victim ? "·" : cell.hits ? `${formatCount(cell.moved)} / ${formatCount(cell.hits)}` : "");
+    }, thief === victim ? "·" : cell.hits + cell.misses ? `${formatCount(cell.moved)} / ${formatCount(cell.hits)} / ${formatCount(cell.hits + cell.misses)}` : "");
     if (cell.hits) node.style.background = `color-mix(in srgb, var(--runnable) ${Math.round(12 + 78 * (cell.moved / most))}%, transparent)`;
     return node;
   })));
   const sum = (f) => summary.procs.reduce((all, p) => all + p[f], 0);
   const flat = cells.flat();
-  const hits = flat.reduce((all, cell) => all + cell.hits, 0), misses = sum("steal_misses");
+  const hits = flat.reduce((all, cell) => all + cell.hits, 0), misses = flat.reduce((all, cell) => all + cell.misses, 0);
   panel.append(
     el("div", { class: "cards" }, ...[
       ["steals", formatCount(hits)], ["looks in vain", formatCount(misses)], ["hits", formatShare(hits / (hits + misses))],
@@ -53,7 +53,7 @@ function stealPanel(panel) {
       ["from stealing to running", mean(flat.reduce((all, cell) => all + cell.until_ran_ns, 0), flat.reduce((all, cell) => all + cell.ran, 0))],
       ["spilled to the global queue", formatCount(sum("spilled"))],
     ].map(([title, text]) => el("div", { class: "card" }, el("span", {}, title), el("b", {}, text)))),
-    box("Steal matrix", "row: thief, column: victim; goroutines moved / steals. Point at a cell for its times", scroll(
+    box("Steal matrix", "row: thief, column: victim; goroutines moved / steals / tries. Point at a cell for its times", scroll(
       el("table", { class: "matrix", id: "matrix" }, el("thead", {}, el("tr", {}, el("th", {}, ""), ...cells.map((_, p) => el("th", {}, "P" + p)))), el("tbody", {}, ...body)))));
 }
 
@@ -72,7 +72,7 @@ function anatomyPanel(panel) {
   for (const site of summary.sites.slice(0, 60)) {
     rows.push(row(["<" + siteText(site.site), formatCount(site.started), formatCount(site.alive), formatNs(site.total.reduce((a, b) => a + b, 0)), bar(site.total)]));
     for (const quantile of site.quantiles) {
-      rows.push(row(["<    a life at " + quantile.name, "", "", formatNs(quantile.whole_ns), bar(quantile.parts)]));
+      rows.push(row(["<\u2003a life at " + quantile.name, "", "", formatNs(quantile.whole_ns), bar(quantile.parts)]));
     }
   }
   const histogram = el("canvas", { role: "img", "aria-label": "Histogram of the time from ready to running" });

@@ -10,6 +10,8 @@ const kKeep = 240;       // tiles
 class TileCache {
   constructor(onArrival) {
     this.tiles = new Map();  // "level/index" -> tile, "pending" or "failed", oldest use first
+    this.names = {};         // of goroutines that were seen
+    this.sites = {};         // the same: where they were started
     this.onArrival = onArrival;
     this.asked = 0;
     this.pending = 0;
@@ -38,7 +40,12 @@ class TileCache {
     ++this.pending;
     ++this.asked;
     try {
-      this.tiles.set(key, await ask("view/tile", { level, index }));
+      const tile = await ask("view/tile", { level, index });
+      Object.assign(this.names, tile.names);
+      Object.assign(this.sites, tile.sites);
+      // While the server still reads the file, a tile may be half empty.
+      if (tile.complete) this.tiles.set(key, tile);
+      else setTimeout(() => this.tiles.delete(key), 200);
     } catch (error) {
       this.tiles.delete(key);
       this.failed = error;
@@ -47,7 +54,11 @@ class TileCache {
     while (this.tiles.size > kKeep) this.tiles.delete(this.tiles.keys().next().value);
     this.onArrival();
   }
-  clear() { this.tiles.clear(); }
+  clear() {
+    this.tiles.clear();
+    this.names = {};
+    this.sites = {};
+  }
 }
 
 // A span of a tile: begin, end, goroutine (0: several), how many, ns busy, state.
@@ -58,7 +69,7 @@ const kArrow = 8;
 
 const timeline = {
   info: null, from: 0, to: 1, target: null, selected: 0, matching: null, runs: null,
-  showWakes: true, showSteals: true, frames: 0,
+  showWakes: true, showSteals: true, bySite: false, frames: 0,
 
   build(panel) {
     this.canvas = el("canvas", { id: "lanes", tabIndex: 0, role: "img", "aria-label": "Timeline: goroutines on Ps" });
@@ -71,9 +82,9 @@ const timeline = {
         el("button", { title: "All of the trace (0)", onclick: () => this.fit() }, "All"),
         el("button", { title: "Zoom in (+)", onclick: () => this.zoom(0.5) }, "+"),
         el("button", { title: "Zoom out (−)", onclick: () => this.zoom(2) }, "−"),
-        check("showWakes", "wake-ups"), check("showSteals", "steals"),
+        check("showWakes", "wake-ups"), check("showSteals", "steals"), check("bySite", "colours by spawn site"),
         legend([["utilisation", "var(--running)"], ["runnable", "var(--runnable)"], ["idle P beside a runnable", "var(--warn)"],
-          ["searching", "var(--searching)"], ["blocking", "var(--blocking)"]]),
+          ["searching", "var(--searching)"], ["blocking", "var(--blocking)"], ["length of a ring", "var(--accent)"]]),
         this.where),
       this.canvas));
     this.cache = new TileCache(() => this.dirty());
@@ -116,9 +127,9 @@ const timeline = {
   layout() {
     const height = this.canvas.clientHeight, width = this.canvas.clientWidth;
     const procs = this.info ? this.info.procs : 1;
-    const left = 52, map = 34, axis = 20, counters = 72, own = this.selected ? 26 : 0;
+    const left = 52, map = 34, axis = 20, counters = Math.max(72, Math.min(120, height / 7)), own = this.selected ? 26 : 0;
     const top = map + axis + counters + own + 8;
-    const lane = Math.max(6, Math.min(46, (height - top - 6) / procs));
+    const lane = Math.max(6, Math.min(84, (height - top - 6) / procs));
     return { width, height, left, map, axis, counters, own, top, lane, procs, plot: width - left - 8 };
   },
   x(time) { return this.l.left + ((time - this.from) / (this.to - this.from)) * this.l.plot; },
@@ -197,7 +208,8 @@ const timeline = {
       context.fillStyle = theme.running;
       tile.busy.forEach((busy, i) => {
         const height = (l.map - 6) * Math.min(1, busy / Math.max(1, this.info.procs));
-        context.fillRect(x(i * tile.step), 2 + (l.map - 6) - height, Math.max(1, x(tile.step) - l.left + 0.5), height);
+        const begin = x(i * tile.step), end = Math.min(l.left + l.plot, x((i + 1) * tile.step));
+        if (end > begin) context.fillRect(begin, 2 + (l.map - 6) - height, Math.max(1, end - begin + 0.5), height);
       });
     }
     const from = Math.max(l.left, x(this.from)), to = Math.min(l.left + l.plot, x(this.to));
@@ -251,10 +263,12 @@ const timeline = {
     const { context, l } = this;
     context.save();
     context.beginPath();
-    context.rect(Math.max(l.left, this.x(from)), 0, Math.min(this.x(to), l.left + l.plot) - Math.max(l.left, this.x(from)), l.height);
+    const left = Math.floor(Math.max(l.left, this.x(from)));  // whole pixels: no seams between tiles
+    context.rect(left, 0, Math.ceil(Math.min(this.x(to), l.left + l.plot)) - left, l.height);
     context.clip();
     this.drawCounters(tile);
     tile.procs.forEach((spans, p) => this.drawSpans(spans, l.top + p * l.lane, from, to));
+    if (l.lane > 20) tile.rings.forEach((lengths, p) => this.drawRing(tile, lengths, l.top + (p + 1) * l.lane - 3));
     context.restore();
   },
   // Runnable goroutines upwards, utilisation as a band below, and what was wasted on top of it.
@@ -280,6 +294,17 @@ const timeline = {
         context.fillStyle = theme.runnable;
         context.fillRect(x, bottom - l.counters / 2 - half * ready, width + 0.5, half * ready);
       }
+    });
+  },
+  // How long the ring of a P was, on a logarithmic scale up to its 256 slots, at the foot of its lane.
+  drawRing(tile, lengths, bottom) {
+    const { context, l } = this;
+    const width = (tile.step / (this.to - this.from)) * l.plot;
+    context.fillStyle = theme.accent;
+    lengths.forEach((length, i) => {
+      const x = this.x(tile.begin + i * tile.step);
+      if (!length || x + width < l.left || x > l.left + l.plot) return;
+      context.fillRect(x, bottom - 1 - (l.lane / 3) * Math.min(1, Math.log1p(length) / Math.log1p(256)), width + 0.5, 2);
     });
   },
   drawSpans(spans, y, from, to) {
@@ -313,9 +338,12 @@ const timeline = {
     }
   },
   // Goroutines that were started at the same place have the same colour.
-  keyOf(goroutine) { return (this.info.sites_of && this.info.sites_of[goroutine]) || goroutine; },
+  keyOf(goroutine) {
+    const site = this.cache.sites[goroutine];
+    return this.bySite && site && site !== "0x0" ? site : goroutine;
+  },
   labelOf(goroutine) {
-    const name = this.info.names && this.info.names[goroutine];
+    const name = this.cache.names[goroutine];
     return name ? name + " #" + goroutine : "#" + goroutine;
   },
   // The selected goroutine's own lane: all its states.
@@ -481,7 +509,7 @@ const timeline = {
     const hit = this.at(x, y);
     if (!hit) return tip.hide();
     const title = hit.goroutine ? this.labelOf(hit.goroutine) : `${hit.count} turns, ${formatNs(hit.busy)} busy`;
-    const site = hit.goroutine && this.info.sites && this.info.sites_of ? "\n" + (this.info.sites[this.info.sites_of[hit.goroutine]] || "") : "";
+    const site = hit.goroutine ? "\n" + siteText(this.cache.sites[hit.goroutine]) : "";
     tip.show(`${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n${formatNs(hit.end - hit.begin)}, at ${formatTime(hit.begin, this.to - this.from)}${site}`,
       event.clientX, event.clientY);
   },

@@ -68,7 +68,7 @@ void write_arrows(JsonWriter& json, const Arrows& arrows) {
   json.member("arrows_hidden", arrows.list.empty() ? arrows.total : 0);
 }
 
-// So that the page can name and colour what it draws: name and site, by number.
+// So that the page can name and colour what it draws: names and sites, by number.
 void write_people(JsonWriter& json, const TraceView& trace,
                   const std::vector<std::vector<Span>>& procs) {
   std::vector<std::uint64_t> numbers;
@@ -82,6 +82,19 @@ void write_people(JsonWriter& json, const TraceView& trace,
     if (std::string name = trace.name(number); !name.empty())
       json.member(std::to_string(number), name);
   json.end_object();
+  json.key("sites").begin_object();
+  for (std::uint64_t number : numbers) json.key(std::to_string(number)).address(trace.site(number));
+  json.end_object();
+}
+
+void write_rings(JsonWriter& json, const std::vector<Depth>& depths, std::size_t procs) {
+  json.key("rings").begin_array();
+  for (std::size_t p = 0; p < procs; ++p) {
+    json.begin_array();
+    for (const Depth& depth : depths) json.value(p < depth.rings.size() ? depth.rings[p] : 0);
+    json.end_array();
+  }
+  json.end_array();
 }
 
 GoroutineQuery::Sort sort_of(std::string_view key) {
@@ -174,6 +187,7 @@ std::string TraceApi::tile(std::int64_t level, std::int64_t index) const {
   write_depth(json, "oldest", depths, [](const Depth& depth) { return depth.oldest_ns; });
   write_depth(json, "wasted", depths,
               [step](const Depth& depth) { return static_cast<double>(depth.wasted_ns) / step; });
+  write_rings(json, depths, spans.size());
   write_arrows(json, trace_->arrows(begin, end, kMostArrows));
   json.end_object();
   return json.take();
