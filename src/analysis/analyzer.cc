@@ -85,9 +85,14 @@ Analyzer::Lane& Analyzer::lane(std::int32_t index) {
     lanes_.resize(count, fresh);
     summary_.procs.resize(count);
     summary_.steals.resize(count);
-    for (auto& row : summary_.steals) row.resize(count);
   }
   return lanes_[index];
+}
+
+StealCell& Analyzer::steals(std::int32_t thief, std::int32_t victim) {
+  auto& row = summary_.steals[thief];
+  if (static_cast<std::size_t>(victim) >= row.size()) row.resize(victim + 1);
+  return row[victim];
 }
 
 SiteSummary& Analyzer::site(std::uint64_t pc) {
@@ -215,7 +220,7 @@ void Analyzer::begin_run(const Goroutine& g, const Event& event) {
   ++summary_.procs[event.proc].runs;
   if (event.kind != Kind::run) return;
   if (g.place == Place::stolen && l.stolen_ns >= 0 && l.victim >= 0) {
-    StealCell& cell = summary_.steals[event.proc][l.victim];
+    StealCell& cell = steals(event.proc, l.victim);
     const std::int64_t carried = event.time_ns - l.stolen_ns;
     ++cell.ran;
     cell.until_ran_ns += carried;
@@ -395,7 +400,7 @@ void Analyzer::note_of_proc(const Event& event) {
       l.stolen_ns = event.time_ns;
       l.victim = victim < lanes_.size() ? static_cast<std::int32_t>(victim) : -1;
       if (l.victim < 0) break;
-      StealCell& cell = summary_.steals[event.proc][l.victim];
+      StealCell& cell = steals(event.proc, l.victim);
       ++cell.hits;
       cell.moved += event.args[1];
       cell.from_next_slot += event.args[2];
@@ -403,7 +408,7 @@ void Analyzer::note_of_proc(const Event& event) {
     }
     case Kind::steal_miss:
       if (event.args[0] < lanes_.size())
-        summary_.steals[event.proc][event.args[0]].misses += event.args[1];
+        steals(event.proc, static_cast<std::int32_t>(event.args[0])).misses += event.args[1];
       break;
     case Kind::spill:
       ++p.spills;
@@ -542,6 +547,7 @@ Summary Analyzer::finish(std::int64_t end_ns) {
 }
 
 void Analyzer::finish_tables() {
+  for (auto& row : summary_.steals) row.resize(summary_.procs.size());
   auto by_sum = [](const auto& a, const auto& b) { return a.sum_ns > b.sum_ns; };
   for (auto& [pc, s] : sites_) summary_.sites.push_back(std::move(s));
   std::ranges::stable_sort(summary_.sites, [](const SiteSummary& a, const SiteSummary& b) {

@@ -99,6 +99,7 @@ class Analyzer {
   void charge_lane(std::int32_t index, std::int64_t until_ns);
   void note_silence(const Event& event);
   void flush_turns(Lane& lane);
+  StealCell& steals(std::int32_t thief, std::int32_t victim);
   SiteSummary& site(std::uint64_t pc);
   const WakeRecord* record(std::uint64_t number) const;  // nullptr: none, or overwritten
   Spent spent(const Goroutine& g) const;

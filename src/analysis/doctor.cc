@@ -26,6 +26,9 @@ double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+// What is shorter hurts nobody.
+constexpr std::int64_t kNoticeable = 1'000'000;
+
 struct Patient {
   const Summary& s;
   const NameOfCode& name;
@@ -65,7 +68,7 @@ void lost_wake_up(const Patient& p, Findings& list) {
 void idle_beside_queues(const Patient& p, Findings& list) {
   const WorkConservation& work = p.s.work;
   const std::int64_t explained = work.total_ns() - work.wasted_ns[static_cast<int>(Cause::no_wake)];
-  if (share(explained, p.p_time()) < 0.05) return;
+  if (explained < kNoticeable || share(explained, p.p_time()) < 0.05) return;
   int cause = 1;
   for (int i = 2; i < kCauses; ++i)
     if (work.wasted_ns[i] > work.wasted_ns[cause]) cause = i;
@@ -173,7 +176,7 @@ void throttled(const Patient& p, Findings& list) {
 }
 
 void one_busy_p(const Patient& p, Findings& list) {
-  if (p.s.procs.size() < 2) return;
+  if (p.s.procs.size() < 2 || p.s.duration_ns() < kNoticeable) return;
   std::int64_t busiest = 0, all = 0;
   for (const ProcSummary& proc : p.s.procs) {
     busiest = std::max(busiest, proc.running_ns);
@@ -198,7 +201,7 @@ bool is_lock(std::uint8_t reason) {
 void contended_lock(const Patient& p, Findings& list) {
   for (const BlockEdge& edge : p.s.blockers) {
     if (edge.source != Source::goroutine || !is_lock(edge.reason)) continue;
-    if (share(edge.sum_ns, p.p_time()) < 0.1) return;
+    if (edge.sum_ns < kNoticeable || share(edge.sum_ns, p.p_time()) < 0.1) return;
     list.push_back(
         {Weight::warning, "contended-lock", "Goroutines wait long for a lock.",
          format("%s in %" PRIu64 " waits: ", duration_text(edge.sum_ns).c_str(), edge.count) +

@@ -6,7 +6,7 @@ namespace magpie::analysis {
 
 namespace {
 
-constexpr std::int64_t kMostProcs = 4096;  // a file may say anything
+constexpr std::int64_t kMostProcs = 1024;  // a file may say anything
 
 Place place_of(std::uint64_t number) {
   return number < kPlaces ? static_cast<Place>(number) : Place::ring;

@@ -124,10 +124,10 @@ class TraceView {
   // Null until progress().complete.
   std::shared_ptr<const Summary> summary() const;
 
-  std::string name(std::uint64_t goroutine) const;  // in GoOptions; empty: none
+  std::string name(std::uint64_t goroutine) const;    // in GoOptions; empty: none
   std::uint64_t site(std::uint64_t goroutine) const;  // pc of its code; 0 unknown
-  std::string string(std::uint64_t id) const;       // by its number
-  std::string symbol(std::uint64_t pc) const;       // function and, if known, file:line
+  std::string string(std::uint64_t id) const;         // by its number
+  std::string symbol(std::uint64_t pc) const;         // function and, if known, file:line
 
  private:
   struct Inside;

@@ -1,0 +1,154 @@
+#include "command/debug_client.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#include "command/commands.h"
+
+namespace magpie::command {
+
+namespace {
+
+constexpr int kPatienceSeconds = 60;
+
+// A descriptor that closes itself.
+struct Descriptor {
+  int number;
+  ~Descriptor() {
+    if (number >= 0) close(number);
+  }
+};
+
+void set_patience(int descriptor) {
+  timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
+std::string joined_chunks(const std::string& body) {
+  std::string whole;
+  std::size_t at = 0;
+  while (at < body.size()) {
+    const std::size_t size = std::strtoull(body.c_str() + at, nullptr, 16);
+    const std::size_t begin = body.find("\r\n", at);
+    if (size == 0 || begin == std::string::npos || size > body.size() - begin - 2) break;
+    whole += body.substr(begin + 2, size);
+    at = begin + 2 + size + 2;
+  }
+  return whole;
+}
+
+bool mentions(const std::string& head, const char* what) {
+  std::string lower = head;
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return lower.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+DebugClient::DebugClient(const std::string& target) {
+  const char* end = target.data() + target.size();
+  if (auto [at, error] = std::from_chars(target.data(), end, pid_);
+      error == std::errc() && at == end && pid_ > 0)
+    return;
+  pid_ = 0;
+  const std::string scheme = "http://";
+  if (target.compare(0, scheme.size(), scheme) != 0)
+    throw Failure("\"" + target +
+                  "\" is neither a process number nor a URL that begins with http://");
+  std::string rest = target.substr(scheme.size());
+  if (const std::size_t query = rest.find("token="); query != std::string::npos)
+    token_ = rest.substr(query, rest.find('&', query) - query);
+  rest = rest.substr(0, rest.find_first_of("/?"));
+  const std::size_t colon = rest.rfind(':');
+  const bool has_port = colon != std::string::npos && rest.find(']', colon) == std::string::npos;
+  host_ = rest.substr(0, has_port ? colon : std::string::npos);
+  port_ = has_port ? rest.substr(colon + 1) : "80";
+  if (host_.size() > 2 && host_.front() == '[') host_ = host_.substr(1, host_.size() - 2);
+  if (host_.empty()) throw Failure("\"" + target + "\" names no host");
+}
+
+int DebugClient::connect(std::string& error) const {
+  if (pid_ != 0) {
+    const std::string name = "magpie-debug-" + std::to_string(pid_);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());  // abstract: begins with a zero
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor >= 0 &&
+        ::connect(descriptor, reinterpret_cast<sockaddr*>(&address), length) == 0) {
+      set_patience(descriptor);
+      return descriptor;
+    }
+    error = "process " + std::to_string(pid_) + " does not call magpie::debug::serve()";
+    if (descriptor >= 0) close(descriptor);
+    return -1;
+  }
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (const int failed = getaddrinfo(host_.c_str(), port_.c_str(), &hints, &found); failed != 0) {
+    error = host_ + ": " + gai_strerror(failed);
+    return -1;
+  }
+  int descriptor = -1;
+  for (addrinfo* one = found; one != nullptr && descriptor < 0; one = one->ai_next) {
+    descriptor = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    if (descriptor >= 0 && ::connect(descriptor, one->ai_addr, one->ai_addrlen) == 0) break;
+    error = host_ + ":" + port_ + ": " + std::strerror(errno);
+    if (descriptor >= 0) close(descriptor);
+    descriptor = -1;
+  }
+  freeaddrinfo(found);
+  if (descriptor >= 0) set_patience(descriptor);
+  return descriptor;
+}
+
+bool DebugClient::answers() const {
+  std::string error;
+  const Descriptor socket{connect(error)};
+  return socket.number >= 0;
+}
+
+std::string DebugClient::get(const std::string& path) const {
+  std::string error;
+  const Descriptor socket{connect(error)};
+  if (socket.number < 0) throw Failure(error);
+  std::string target = path;
+  if (!token_.empty()) target += (path.find('?') == std::string::npos ? "?" : "&") + token_;
+  const std::string host = pid_ != 0 ? "localhost" : host_ + ":" + port_;
+  const std::string request =
+      "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
+  for (std::size_t sent = 0; sent < request.size();) {
+    const ssize_t more =
+        send(socket.number, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+    if (more <= 0) throw Failure(path + ": sending failed: " + std::strerror(errno));
+    sent += static_cast<std::size_t>(more);
+  }
+  std::string answer;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t got = recv(socket.number, buffer, sizeof buffer, 0);
+    if (got < 0) throw Failure(path + ": no answer: " + std::strerror(errno));
+    if (got == 0) break;
+    answer.append(buffer, static_cast<std::size_t>(got));
+  }
+  const std::size_t head_end = answer.find("\r\n\r\n");
+  if (answer.compare(0, 5, "HTTP/") != 0 || head_end == std::string::npos)
+    throw Failure(path + ": the answer is not HTTP");
+  const std::string head = answer.substr(0, head_end);
+  const std::string status = head.substr(0, head.find("\r\n"));
+  if (status.find(" 200") == std::string::npos) throw Failure(path + ": " + status);
+  const std::string body = answer.substr(head_end + 4);
+  return mentions(head, "transfer-encoding: chunked") ? joined_chunks(body) : body;
+}
+
+}  // namespace magpie::command

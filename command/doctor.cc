@@ -1,0 +1,110 @@
+// doctor.cc: `magpie doctor`: says in words what hurts. A process is watched for some seconds: its trace, what the
+// kernel says of its quota, and its threads.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "analysis/report.h"
+#include "command/commands.h"
+#include "command/debug_client.h"
+#include "command/process.h"
+#include "command/trace_file.h"
+
+namespace magpie::command {
+
+namespace {
+
+using analysis::Finding;
+
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& bytes) {
+    const char* folder = std::getenv("TMPDIR");
+    path_ = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/magpie-XXXXXX";
+    const int file = mkstemp(path_.data());
+    if (file < 0) throw Failure(path_ + ": cannot be made");
+    close(file);
+    std::ofstream out(path_, std::ios::binary);
+    out << bytes;
+  }
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<Finding> examine_file(const std::string& path) {
+  const ReadTrace trace = read_trace(path);
+  return analysis::examine(trace.summary,
+                           [&](std::uint64_t pc) { return trace.symbols->text(pc); });
+}
+
+void examine_quota(const Throttling& before, const Throttling& after,
+                   std::vector<Finding>& findings) {
+  const std::uint64_t periods = after.periods - before.periods;
+  const std::uint64_t throttled = after.throttled_periods - before.throttled_periods;
+  if (throttled == 0 || throttled * 20 < periods) return;
+  findings.push_back(
+      {Finding::Weight::warning, "quota", "The process is throttled by its CPU quota.",
+       "in " + std::to_string(throttled) + " of " + std::to_string(periods) + " periods, for " +
+           analysis::duration_text(
+               static_cast<std::int64_t>((after.throttled_us - before.throttled_us) * 1000)),
+       "Raise the quota, or set Options::procs to what it allows: more Ps only use it up "
+       "sooner, and then all stand still."});
+}
+
+void examine_threads(int pid, std::vector<Finding>& findings) {
+  const int threads = threads_of(pid);
+  const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
+  if (threads <= 8 * cpus + 64) return;
+  findings.push_back(
+      {Finding::Weight::warning, "many-threads", "The process has many threads.",
+       std::to_string(threads) + " threads for " + std::to_string(cpus) + " CPUs",
+       "Goroutines in blocking calls need a thread each. Limit them with a magpie::Semaphore "
+       "or a WorkerPool."});
+}
+
+}  // namespace
+
+int doctor(const DoctorOptions& options) {
+  std::vector<Finding> findings;
+  const bool is_number = options.target.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_url = options.target.compare(0, 7, "http://") == 0;
+  if (!is_url && (!is_number || access(options.target.c_str(), F_OK) == 0)) {
+    findings = examine_file(options.target);
+  } else {
+    const DebugClient client(options.target);
+    const int pid = client.pid();
+    if (pid != 0) require_process(pid);
+    const Throttling before = pid != 0 ? throttling_of(pid) : Throttling{};
+    const bool can_trace = client.answers();
+    if (can_trace) {
+      const TemporaryFile trace(
+          client.get("/debug/trace?seconds=" + std::to_string(options.seconds)));
+      findings = examine_file(trace.path());
+    } else if (pid == 0) {
+      throw Failure(options.target + ": nothing listens there");
+    } else {
+      std::printf(
+          "The process does not call magpie::debug::serve(), so only the kernel is asked.\n");
+      std::fflush(stdout);
+      std::this_thread::sleep_for(std::chrono::seconds(options.seconds));
+    }
+    if (pid != 0) {
+      examine_quota(before, throttling_of(pid), findings);
+      examine_threads(pid, findings);
+    }
+  }
+  analysis::print_findings(std::cout, findings);
+  return 0;
+}
+
+}  // namespace magpie::command

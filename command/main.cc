@@ -1,0 +1,126 @@
+// main.cc: the command line of `magpie`.
+//
+// Exit codes: 0 it worked; 1 it did not, and one line on standard error says why; 2 the command line is wrong.
+// `magpie run` ends as its program does.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "command/commands.h"
+
+namespace magpie::command {
+namespace {
+
+constexpr int kWrongUse = 2;
+
+class CommandLine {
+ public:
+  CommandLine() : app_("Shows what programs with the Magpie runtime do.", "magpie") {
+    app_.require_subcommand(1);
+    add_run();
+    add_trace();
+    add_live();
+  }
+
+  int run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app_.exit(error);  // --help
+      std::fprintf(stderr, "magpie: %s (see: magpie --help)\n", error.what());
+      return kWrongUse;
+    }
+    try {
+      return action_();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "magpie: %s\n", error.what());
+      return 1;
+    }
+  }
+
+ private:
+  void does(CLI::App* command, std::function<int()> action) {
+    command->callback([this, action = std::move(action)] { action_ = action; });
+  }
+
+  void add_run() {
+    CLI::App* command = app_.add_subcommand("run", "Run a program, trace it, and show what it did");
+    command->add_option("-o,--output", run_.output, "The trace file")->capture_default_str();
+    command->add_flag("--view", run_.view, "Open the view instead of the summary");
+    command->add_flag("-q,--quiet", run_.quiet, "Only write the trace");
+    command->add_option("program", run_.program, "-- PROGRAM ARGUMENTS...")->required();
+    command->positionals_at_end();
+    does(command, [this] { return command::run(run_); });
+  }
+
+  void add_trace() {
+    CLI::App* trace = app_.add_subcommand("trace", "Look at a trace file");
+    trace->require_subcommand(1);
+
+    CLI::App* summary = trace->add_subcommand("summary", "What the trace says, as text");
+    summary->add_option("file", summary_.file, "The trace file")->required();
+    summary->add_option("--rows", summary_.rows, "Rows of each table")->capture_default_str();
+    does(summary, [this] { return trace_summary(summary_); });
+
+    CLI::App* to_other = trace->add_subcommand("export", "Write the trace in another format");
+    to_other->add_option("file", export_.file, "The trace file")->required();
+    to_other->add_option("--format", export_.format, "perfetto, go (go tool trace) or json (lines)")
+        ->required()
+        ->check(CLI::IsMember({"perfetto", "go", "json"}));
+    to_other->add_option("-o,--output", export_.output, "Where to; - is standard output");
+    does(to_other, [this] { return trace_export(export_); });
+
+    CLI::App* view = trace->add_subcommand("view", "Show the trace in a browser");
+    view->add_option("file", view_.file, "The trace file")->required();
+    view->add_option("--listen", view_.listen, "Address of the server")->capture_default_str();
+    does(view, [this] { return trace_view(view_); });
+  }
+
+  void add_live() {
+    CLI::App* live = app_.add_subcommand("top", "What a process does now, again and again");
+    live->add_option("target", top_.target, "A process number, or the URL of debug::serve()")
+        ->required();
+    live->add_option("-n,--count", top_.count, "How often; 0 is until interrupted")
+        ->capture_default_str();
+    live->add_option("-d,--delay", delay_ms_, "Milliseconds between two")
+        ->capture_default_str()
+        ->check(CLI::Range(10, 3'600'000));
+    does(live, [this] {
+      top_.interval = std::chrono::milliseconds(delay_ms_);
+      return top(top_);
+    });
+
+    CLI::App* goroutines =
+        app_.add_subcommand("dump", "All goroutines of a process, with their stacks");
+    goroutines->add_option("target", dump_, "A process number, or the URL of debug::serve()")
+        ->required();
+    does(goroutines, [this] { return dump(dump_); });
+
+    CLI::App* examine = app_.add_subcommand("doctor", "What hurts, and what to change");
+    examine->add_option("target", doctor_.target, "A trace file, a process number or a URL")
+        ->required();
+    examine->add_option("--seconds", doctor_.seconds, "How long a process is watched")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 3600));
+    does(examine, [this] { return doctor(doctor_); });
+  }
+
+  CLI::App app_;
+  std::function<int()> action_;
+  RunOptions run_;
+  SummaryOptions summary_;
+  ExportOptions export_;
+  ViewOptions view_;
+  TopOptions top_;
+  int delay_ms_ = 1000;
+  std::string dump_;
+  DoctorOptions doctor_;
+};
+
+}  // namespace
+}  // namespace magpie::command
+
+int main(int argc, char** argv) { return magpie::command::CommandLine().run(argc, argv); }

@@ -1,0 +1,91 @@
+// run.cc: `magpie run -- PROGRAM`: the program with MAGPIE_TRACE set, then what it did.
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "command/commands.h"
+
+extern char** environ;
+
+namespace magpie::command {
+
+namespace {
+
+// Ctrl-C is for the program: the trace is shown afterwards.
+class InterruptsIgnored {
+ public:
+  InterruptsIgnored() {
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &before_);
+  }
+  ~InterruptsIgnored() { sigaction(SIGINT, &before_, nullptr); }
+  InterruptsIgnored(const InterruptsIgnored&) = delete;
+  InterruptsIgnored& operator=(const InterruptsIgnored&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+pid_t start(const RunOptions& options) {
+  setenv("MAGPIE_TRACE", options.output.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& argument : options.program)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGINT);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) throw Failure(options.program[0] + ": " + std::strerror(error));
+  return child;
+}
+
+// As a shell says it: the exit code, or 128 and the signal.
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      throw Failure(std::string("waiting for the program: ") + std::strerror(errno));
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  std::fprintf(stderr, "magpie: the program was ended by signal %d (%s)\n", WTERMSIG(status),
+               strsignal(WTERMSIG(status)));
+  return 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  if (unlink(options.output.c_str()) != 0 && errno != ENOENT)
+    throw Failure(options.output + ": " + std::strerror(errno));
+  int code = 0;
+  {
+    InterruptsIgnored ignored;
+    code = wait_for(start(options));
+  }
+  if (access(options.output.c_str(), R_OK) != 0)
+    throw Failure(options.program[0] +
+                  " wrote no trace: is it linked with Magpie, and did it start the runtime?");
+  if (options.quiet) return code;
+  if (options.view)
+    trace_view({.file = options.output});
+  else
+    trace_summary({.file = options.output});
+  return code;
+}
+
+}  // namespace magpie::command

@@ -1,0 +1,145 @@
+// work_test.cc: the work-conservation check names lost wake-ups, and nothing else.
+
+#include "analysis/work.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/report.h"
+#include "unit/analysis/events.h"
+
+namespace magpie::analysis {
+namespace {
+
+std::int64_t wasted(const Summary& summary, Cause cause) {
+  return summary.work.wasted_ns[static_cast<std::size_t>(cause)];
+}
+
+bool finds(const Summary& summary, const std::string& id) {
+  for (const Finding& finding : examine(summary, {}))
+    if (finding.id == id) return true;
+  return false;
+}
+
+// P 0 runs goroutine 1 for 10 ms. P 1 idles. At 1 ms goroutine 2 comes into P 0's ring.
+std::vector<Event> begin_of_a_wait() {
+  return {event(0, 0, Kind::proc_begin, {11}), event(0, 0, Kind::create, {1, 100, 1}),
+          event(0, 0, Kind::run, {1, 1}), event(1'000'000, 0, Kind::create, {2, 200, 1})};
+}
+
+TEST(WorkConservation, ALostWakeUpIsNamedWithGoroutinePAndLine) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(9'000'000, 0, Kind::end));
+  events.push_back(event(9'000'010, 0, Kind::run, {2, 1}));
+  events.push_back(event(9'500'000, 0, Kind::end));
+  const Summary summary = analyse(events);
+  EXPECT_EQ(wasted(summary, Cause::no_wake), 8'000'010);
+  ASSERT_EQ(summary.work.violations, 1u);
+  const Waste& waste = summary.work.worst.at(0);
+  EXPECT_EQ(waste.goroutine, 2u);
+  EXPECT_EQ(waste.proc, 1);
+  EXPECT_EQ(waste.place, Place::ring);
+  EXPECT_EQ(waste.begin_ns, 1'000'000);
+  EXPECT_EQ(waste.end_ns, 9'000'010);
+  EXPECT_TRUE(finds(summary, "lost-wake-up"));
+}
+
+TEST(WorkConservation, AWakeUpThatIsStillWaitedForAtTheEndIsNamedToo) {
+  const Summary summary = analyse(begin_of_a_wait(), 2, 5'000'000);
+  EXPECT_EQ(summary.work.violations, 1u);
+  EXPECT_EQ(summary.work.worst.at(0).goroutine, 2u);
+}
+
+TEST(WorkConservation, AWokenThreadThatIsNotOnACpuYetIsNoViolation) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(1'000'200, 0, Kind::thread_wake, {1}));
+  events.push_back(event(8'000'000, 1, Kind::proc_begin, {12}));
+  events.push_back(event(8'000'100, 1, Kind::steal, {0, 1, 0}));
+  events.push_back(event(8'000'200, 1, Kind::run, {2, number(Place::stolen)}));
+  const Summary summary = analyse(events);
+  EXPECT_EQ(summary.work.violations, 0u);
+  EXPECT_EQ(wasted(summary, Cause::no_wake), 200);
+  EXPECT_EQ(wasted(summary, Cause::waking), 8'000'000 - 1'000'200);
+  EXPECT_FALSE(finds(summary, "lost-wake-up"));
+}
+
+TEST(WorkConservation, ASearchingThreadIsOnItsWay) {
+  std::vector<Event> events = {event(0, 2, Kind::proc_begin, {13}),
+                               event(0, 2, Kind::search_begin)};
+  for (const Event& one : begin_of_a_wait()) events.push_back(one);
+  events.push_back(event(3'000'000, 2, Kind::search_end, {1}));
+  events.push_back(event(3'000'000, 2, Kind::run, {2, number(Place::stolen)}));
+  const Summary summary = analyse(events, 3);
+  EXPECT_EQ(wasted(summary, Cause::searching), 2'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
+TEST(WorkConservation, TheNextSlotOfABusyPIsNotForOthers) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.back().args[2] = number(Place::runnext);
+  events.push_back(event(2'000'000, 0, Kind::end));
+  events.push_back(event(2'000'000, 0, Kind::run, {2, 0}));
+  const Summary summary = analyse(events);
+  EXPECT_EQ(wasted(summary, Cause::next_slot), 1'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
+TEST(WorkConservation, AStoppedWorldIsNoViolation) {
+  std::vector<Event> events = {event(500'000, -1, Kind::stop_world)};
+  std::vector<Event> wait = begin_of_a_wait();
+  events.insert(events.begin(), wait.begin(), wait.end() - 1);
+  events.push_back(wait.back());
+  events.push_back(event(2'000'000, -1, Kind::start_world));
+  events.push_back(event(2'000'010, 0, Kind::end));
+  events.push_back(event(2'000'020, 0, Kind::run, {2, 1}));
+  const Summary summary = analyse(events);
+  EXPECT_EQ(wasted(summary, Cause::world_stopped), 1'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
+TEST(WorkConservation, PsThatAreNotInUseDoNotIdle) {
+  std::vector<Event> events = {event(0, -1, Kind::procs, {1})};
+  for (const Event& one : begin_of_a_wait()) events.push_back(one);
+  EXPECT_EQ(analyse(events, 2, 5'000'000).work.total_ns(), 0);
+}
+
+TEST(Doctor, AHealthyTraceHasNothing) {
+  EXPECT_TRUE(examine(analyse(stolen_and_blocked()), {}).empty());
+}
+
+TEST(Doctor, ABlockedPIsFound) {
+  const Summary summary =
+      analyse({event(0, 0, Kind::proc_begin, {1}), event(0, 0, Kind::create, {1, 100, 1}),
+               event(10, 0, Kind::run, {1, 1}),
+               event(100'000, -1, Kind::taken, {0, 1, number(trace::Why::blocks_undeclared)}),
+               event(500'000, 0, Kind::back, {1})},
+              1);
+  EXPECT_TRUE(finds(summary, "blocked-p"));
+}
+
+TEST(Doctor, APauseOfTheWholeProcessIsFound) {
+  std::vector<Event> events = begin_of_a_wait();
+  events[0].kind = Kind::proc_begin;
+  std::int64_t now = 1'000'000;
+  for (int i = 0; i < 5; ++i) {  // as a quota does: 60 ms on, 40 ms off
+    for (int k = 0; k < 60; ++k) events.push_back(event(now += 1'000'000, 0, Kind::queue, {1, 0}));
+    now += 40'000'000;
+  }
+  events.push_back(event(now, 0, Kind::queue, {1, 0}));
+  const Summary summary = analyse(events, 1);
+  EXPECT_EQ(summary.silences, 5u);
+  EXPECT_TRUE(finds(summary, "throttled"));
+}
+
+TEST(Doctor, GoroutinesThatNeverEndAreFound) {
+  std::vector<Event> events = {event(0, 0, Kind::proc_begin, {1})};
+  std::int64_t now = 0;
+  for (std::uint64_t g = 1; g <= 200; ++g) {
+    events.push_back(event(now += 10, 0, Kind::create, {g, 100, 1}));
+    events.push_back(event(now += 10, 0, Kind::run, {g, 1}));
+    events.push_back(event(now += 10, 0, Kind::park, {5, 0x77}));
+  }
+  EXPECT_TRUE(finds(analyse(events, 1, 1'000'000), "leak"));
+}
+
+}  // namespace
+}  // namespace magpie::analysis
