@@ -68,6 +68,7 @@ function fillTracePanels() {
     panels[name].replaceChildren();
     panels[name].draw = null;
     if (summary) fill(panels[name]);
+    else if (timeline.info) panels[name].append(el("div", { class: "empty" }, "The server still reads the trace …"));
     else needsTrace(panels[name], "This needs an execution trace.");
   }
   const lanes = byId("timeline");
@@ -79,12 +80,29 @@ function fillTracePanels() {
   }
 }
 
+// Shows the timeline at once; what is about the whole trace follows when the server has read all of it.
 async function openTrace() {
-  const trace = await ask("view/info");
-  timeline.open(trace);
-  summary = await ask("view/summary");
+  summary = null;
+  timeline.open(await ask("view/info"));
   fillTracePanels();
   redraw();
+  loadSummary();
+}
+async function loadSummary() {
+  const trace = timeline.info;
+  try {
+    if (!trace.complete) setStatus("reading the trace …", "live");
+    const all = await ask("view/summary");
+    const complete = await ask("view/info");
+    if (timeline.info !== trace) return;  // another was recorded meanwhile
+    summary = all;
+    Object.assign(trace, complete);
+    if (!info.live) setStatus(`${formatCount(trace.events)} events` + (trace.lost ? `, ${formatCount(trace.lost)} lost` : ""), trace.lost ? "bad" : "");
+    fillTracePanels();
+    redraw();
+  } catch (error) {
+    setStatus(String(error.message || error), "bad");
+  }
 }
 
 async function record() {

@@ -57,6 +57,7 @@ const formatShare = (share) => (isFinite(share) ? (share * 100).toFixed(share < 
 let theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
+  colours.clear();
   theme = new Proxy({}, {
     get(known, name) {
       if (!(name in known)) known[name] = style.getPropertyValue("--" + name).trim();
@@ -67,12 +68,18 @@ function readTheme() {
 const isDark = () => document.documentElement.dataset.theme === "dark";
 
 // Equal texts and numbers get equal colours.
+const colours = new Map();
 function colourOf(key) {
+  const known = colours.get(key);
+  if (known) return known;
   let hash = 2166136261;
   const text = String(key);
   for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
   const hue = ((hash >>> 0) * 0.61803398875 % 1) * 360;
-  return `hsl(${hue.toFixed(0)} ${isDark() ? "45% 52%" : "52% 58%"})`;
+  const colour = `hsl(${hue.toFixed(0)} ${isDark() ? "45% 52%" : "52% 58%"})`;
+  if (colours.size > 20000) colours.clear();
+  colours.set(key, colour);
+  return colour;
 }
 
 function legend(entries) {

@@ -175,6 +175,7 @@ const listPanel = {
     this.total = answer.total;
     this.rows = answer.rows;
     timeline.matching = byId("search").value.trim() ? new Set(answer.matching || answer.rows.map((one) => one.id)) : null;
+    if (timeline.matching) timeline.matching.turn = this.turn;
     timeline.dirty();
     this.note.textContent = `${formatCount(answer.total)} goroutines` + (answer.rows.length < answer.total ? `, the first ${answer.rows.length} of them` : "") + "; click a column to sort";
     const columns = [["id", "number"], ["site", "spawn site"], ["state", "state"], ["running_ns", "ran"], ["runnable_ns", "queued"], ["waiting_ns", "waited"], ["blocking_ns", "blocked"], ["runs", "turns"], ["born_ns", "began"], ["ended_ns", "ended"]];

@@ -29,26 +29,28 @@ class TileCache {
       if (!tile.procs) return null;
       this.tiles.delete(key);
       this.tiles.set(key, tile);
+      if (tile.stale_at < performance.now() && this.pending < 6) this.fetch(key, level, index);
       return tile;
     }
     if (this.pending >= 6) return null;
+    this.tiles.set(key, {});
     this.fetch(key, level, index);
     return null;
   }
   async fetch(key, level, index) {
-    this.tiles.set(key, {});
+    const before = this.tiles.get(key);
+    before.stale_at = Infinity;
     ++this.pending;
     ++this.asked;
     try {
       const tile = await ask("view/tile", { level, index });
       Object.assign(this.names, tile.names);
       Object.assign(this.sites, tile.sites);
-      // While the server still reads the file, a tile may be half empty.
-      if (tile.complete) this.tiles.set(key, tile);
-      else setTimeout(() => this.tiles.delete(key), 200);
+      // While the server still reads the file, a tile may be half empty: it is asked for again.
+      tile.stale_at = tile.complete ? Infinity : performance.now() + 500;
+      if (this.tiles.get(key) === before) this.tiles.set(key, tile);
     } catch (error) {
       this.tiles.delete(key);
-      this.failed = error;
     }
     --this.pending;
     while (this.tiles.size > kKeep) this.tiles.delete(this.tiles.keys().next().value);
@@ -194,7 +196,7 @@ const timeline = {
       (hidden ? `, zoom in for ${formatCount(hidden)} arrows` : "") + (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "");
     this.where.classList.toggle("warn", !!this.info.lost);
     this.drawnArrows = arrows;
-    if (this.cache.pending || shown.length === 0) setTimeout(() => this.dirty(), 60);
+    if (shown.length === 0 || !this.info.complete) setTimeout(() => this.dirty(), 200);
   },
 
   drawMap() {
@@ -259,83 +261,108 @@ const timeline = {
     context.fillText("ready", l.left - 6, middle - 8);
     context.fillText("busy", l.left - 6, middle + 8);
   },
+  // A tile is painted once, into a picture of its own, and every frame stretches that to where it belongs.
   drawTile(tile, [from, to]) {
     const { context, l } = this;
-    context.save();
-    context.beginPath();
+    const picture = this.pictureOf(tile);
     const left = Math.floor(Math.max(l.left, this.x(from)));  // whole pixels: no seams between tiles
-    context.rect(left, 0, Math.ceil(Math.min(this.x(to), l.left + l.plot)) - left, l.height);
-    context.clip();
-    this.drawCounters(tile);
-    tile.procs.forEach((spans, p) => this.drawSpans(spans, l.top + p * l.lane, from, to));
-    if (l.lane > 20) tile.rings.forEach((lengths, p) => this.drawRing(tile, lengths, l.top + (p + 1) * l.lane - 3));
-    context.restore();
+    const right = Math.ceil(Math.min(this.x(to), l.left + l.plot));
+    const scale = picture.width / (tile.step * tile.busy.length);
+    const first = (this.time(left) - tile.begin) * scale, last = (this.time(right) - tile.begin) * scale;
+    if (right <= left || last <= first) return;
+    context.imageSmoothingEnabled = false;
+    const top = l.map + l.axis;
+    context.drawImage(picture, first, 0, last - first, picture.height, left, top, right - left, l.height - top);
+    tile.procs.forEach((spans, p) => this.drawLabels(spans, l.top + p * l.lane, from, to));
+  },
+  pictureOf(tile) {
+    const { l } = this;
+    const scale = devicePixelRatio || 1;
+    const key = [isDark(), this.selected, this.matching ? this.matching.turn : 0, this.bySite, l.height, l.top, l.lane, scale].join();
+    if (tile.picture && tile.key === key) return tile.picture;
+    const top = l.map + l.axis;
+    const picture = new OffscreenCanvas(2 * kCells, Math.max(1, Math.round((l.height - top) * scale)));
+    const context = picture.getContext("2d");
+    context.setTransform(1, 0, 0, scale, 0, -top * scale);
+    const length = tile.step * tile.busy.length;
+    const x = (time) => ((time - tile.begin) / length) * picture.width;
+    this.paintCounters(context, x, tile);
+    tile.procs.forEach((spans, p) => this.paintSpans(context, x, spans, l.top + p * l.lane));
+    if (l.lane > 20) tile.rings.forEach((lengths, p) => this.paintRing(context, x, tile, lengths, l.top + (p + 1) * l.lane - 3));
+    tile.picture = picture;
+    tile.key = key;
+    return picture;
   },
   // Runnable goroutines upwards, utilisation as a band below, and what was wasted on top of it.
-  drawCounters(tile) {
-    const { context, l } = this;
-    const bottom = l.map + l.axis + l.counters;
+  paintCounters(context, x, tile) {
+    const { l } = this;
+    const bottom = l.map + l.axis + l.counters, half = l.counters / 2 - 4;
     const most = Math.max(1, this.info.most_runnable || 1);
-    const width = (tile.step / (this.to - this.from)) * l.plot;
+    const width = x(tile.begin + tile.step) - x(tile.begin) + 0.5;
     tile.busy.forEach((busy, i) => {
-      const x = this.x(tile.begin + i * tile.step);
-      if (x + width < l.left || x > l.left + l.plot) return;
-      const share = Math.min(1, busy / this.info.procs), half = l.counters / 2 - 4;
+      const at = x(tile.begin + i * tile.step);
+      const share = Math.min(1, busy / this.info.procs);
       context.fillStyle = theme.running;
-      context.fillRect(x, bottom - half * share, width + 0.5, half * share);
+      context.fillRect(at, bottom - half * share, width, half * share);
       const wasted = Math.min(1, tile.wasted[i] / this.info.procs);
       if (wasted > 0) {
-        context.fillStyle = theme.warn;
         const high = Math.max(2, half * wasted);
-        context.fillRect(x, bottom - half * share - high, Math.max(1, width + 0.5), high);
+        context.fillStyle = theme.warn;
+        context.fillRect(at, bottom - half * share - high, width, high);
       }
       const ready = Math.log1p(tile.runnable[i]) / Math.log1p(most);
       if (ready > 0) {
         context.fillStyle = theme.runnable;
-        context.fillRect(x, bottom - l.counters / 2 - half * ready, width + 0.5, half * ready);
+        context.fillRect(at, bottom - l.counters / 2 - half * ready, width, half * ready);
       }
     });
   },
   // How long the ring of a P was, on a logarithmic scale up to its 256 slots, at the foot of its lane.
-  drawRing(tile, lengths, bottom) {
-    const { context, l } = this;
-    const width = (tile.step / (this.to - this.from)) * l.plot;
+  paintRing(context, x, tile, lengths, bottom) {
+    const width = x(tile.begin + tile.step) - x(tile.begin) + 0.5;
     context.fillStyle = theme.accent;
     lengths.forEach((length, i) => {
-      const x = this.x(tile.begin + i * tile.step);
-      if (!length || x + width < l.left || x > l.left + l.plot) return;
-      context.fillRect(x, bottom - 1 - (l.lane / 3) * Math.min(1, Math.log1p(length) / Math.log1p(256)), width + 0.5, 2);
+      if (!length) return;
+      context.fillRect(x(tile.begin + i * tile.step), bottom - 1 - (this.l.lane / 3) * Math.min(1, Math.log1p(length) / Math.log1p(256)), width, 2);
     });
   },
-  drawSpans(spans, y, from, to) {
-    const { context, l } = this;
-    const high = l.lane - 3;
+  isWanted(goroutine) {
+    return this.selected ? goroutine === this.selected : !this.matching || this.matching.has(goroutine);
+  },
+  paintSpans(context, x, spans, y) {
+    const high = this.l.lane - 3;
     for (let i = 0; i < spans.length; i += kSpan) {
-      if (spans[i + 1] < from || spans[i] > to) continue;
-      const begin = this.x(spans[i]), width = Math.max(0.7, this.x(spans[i + 1]) - begin);
+      const begin = x(spans[i]), width = Math.max(0.7, x(spans[i + 1]) - begin);
       const goroutine = spans[i + 2], state = spans[i + 5];
       if (goroutine === 0) {
-        context.fillStyle = state === 0 ? theme.running : theme[kSpanStates[state]];
         const share = Math.min(1, spans[i + 4] / Math.max(1, spans[i + 1] - spans[i]));
-        context.globalAlpha = (this.matching || this.selected ? 0.25 : 0.35 + 0.5 * share);
-        context.fillRect(begin, y, width, high);
-        context.globalAlpha = 1;
-        continue;
+        context.globalAlpha = this.matching || this.selected ? 0.25 : 0.35 + 0.5 * share;
+        context.fillStyle = theme[kSpanStates[state]];
+      } else {
+        context.globalAlpha = this.isWanted(goroutine) ? 1 : 0.22;
+        context.fillStyle = state === 0 ? colourOf(this.keyOf(goroutine)) : theme[kSpanStates[state]];
       }
-      const wanted = this.selected ? goroutine === this.selected : !this.matching || this.matching.has(goroutine);
-      context.globalAlpha = wanted ? 1 : 0.22;
-      context.fillStyle = state === 0 ? colourOf(this.keyOf(goroutine)) : theme[kSpanStates[state]];
       context.fillRect(begin, y, width, high);
-      if (width > 44 && high > 12) {
-        context.fillStyle = state === 0 ? "#fff" : theme.ink;
-        context.textAlign = "left";
-        const start = Math.max(begin, l.left) + 4;
-        const room = begin + width - start - 4;
-        const text = this.labelOf(goroutine);
-        if (room > 20) context.fillText(text.length * 6 > room ? text.slice(0, Math.max(3, Math.floor(room / 6))) : text, start, y + high / 2);
-      }
-      context.globalAlpha = 1;
     }
+    context.globalAlpha = 1;
+  },
+  drawLabels(spans, y, from, to) {
+    const { context, l } = this;
+    const high = l.lane - 3;
+    const narrowest = 44 * (this.to - this.from) / l.plot;
+    if (high <= 12) return;
+    context.textAlign = "left";
+    for (let i = 0; i < spans.length; i += kSpan) {
+      if (spans[i + 1] - spans[i] < narrowest || spans[i + 1] < from || spans[i] > to || spans[i + 2] === 0) continue;
+      const start = Math.max(this.x(Math.max(spans[i], from)), l.left) + 4;
+      const room = this.x(Math.min(spans[i + 1], to)) - start - 4;
+      if (room < 30) continue;
+      const text = this.labelOf(spans[i + 2]);
+      context.globalAlpha = this.isWanted(spans[i + 2]) ? 1 : 0.4;
+      context.fillStyle = spans[i + 5] === 0 ? "#fff" : theme.ink;
+      context.fillText(text.length * 7 > room ? text.slice(0, Math.max(3, Math.floor(room / 7))) : text, start, y + high / 2);
+    }
+    context.globalAlpha = 1;
   },
   // Goroutines that were started at the same place have the same colour.
   keyOf(goroutine) {
