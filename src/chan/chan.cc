@@ -10,8 +10,8 @@
 
 namespace magpie::chan {
 
-bool unlock_in_commit(sched::M*, sched::G*, void* channel) {
-  static_cast<Channel*>(channel)->lock.unlock();
+bool unlock_in_commit(sched::M*, sched::G*, void* object) {
+  static_cast<Channel*>(*static_cast<void**>(object))->lock.unlock();
   return true;
 }
 
@@ -22,20 +22,20 @@ using sched::WaitReason;
 // Waits at the list until a partner or close() comes. The lock is held and released.
 ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, WaitReason reason,
                            GoroutinePresence here) {
-  sched::Waiter who(here.m());
+  sched::Waiter who(here.m(), &channel);
   ChanWaiter waiter;
   waiter.who = &who;
   waiter.slot = slot;
   waiter.select = nullptr;
   list.push(waiter, here);
-  sched::park(reason, unlock_in_commit, &channel);
+  sched::park(reason, unlock_in_commit, who.object_word());
   return waiter.result;
 }
 
 // The same for a plain thread, which must not be inside while it blocks.
 ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
                            Presence& presence) {
-  sched::Waiter who;
+  sched::Waiter who(&channel);
   ChanWaiter waiter;
   waiter.who = &who;
   waiter.slot = slot;
@@ -120,7 +120,7 @@ bool close_and_wake(Channel& channel) {
 }
 
 [[noreturn, gnu::noinline]] void wait_for_ever(WaitReason reason) {
-  sched::Waiter who;
+  sched::Waiter who(nullptr);
   for (;;)
     who.wait(
         reason, [](sched::Waiter&, void*) { return true; }, nullptr);

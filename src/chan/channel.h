@@ -175,7 +175,7 @@ inline const Channel* channel_of(const detail::ChanCore* core) {
   return static_cast<const Channel*>(core);
 }
 
-// The commit step of a wait at one channel.
-bool unlock_in_commit(sched::M*, sched::G*, void* channel);
+// The commit step of a wait at one channel. `object` is the waiter's object_word().
+bool unlock_in_commit(sched::M*, sched::G*, void* object);
 
 }  // namespace magpie::chan

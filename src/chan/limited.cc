@@ -20,7 +20,8 @@ using sched::WaitReason;
 
 // On the stack of the one that waits.
 struct ChanSleeper : ChanWaiter {
-  ChanSleeper(Channel& its, sched::WaitList& at, void* value_or_room) : channel(its), list(at) {
+  ChanSleeper(Channel& its, sched::WaitList& at, void* value_or_room)
+      : waiter(&its), channel(its), list(at) {
     who = &waiter;
     slot = value_or_room;
     select = nullptr;

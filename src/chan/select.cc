@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "chan/channel.h"
+#include "sched/wait_object.h"
 
 namespace magpie::chan {
 namespace {
@@ -257,7 +258,8 @@ void take_records_back(const Locks& locks) {
 
 // The locks are held and released.
 Choice wait_and_unlock(Cases cases, Locks& locks, std::int64_t deadline_ns, Presence& presence) {
-  Waiter who;
+  sched::SelectChannels channels{locks.in_order().size(), locks.in_order().data()};
+  Waiter who(&channels);
   Wait wait{locks, {}};
   show_records(cases, locks, who, wait.word, presence);
   presence.leave();
@@ -278,7 +280,7 @@ std::int64_t deadline_of(const Select& select) {
 // No case names a channel.
 Choice wait_for_time(std::int64_t deadline_ns) {
   if (deadline_ns == sched::kNever) {
-    Waiter who;
+    Waiter who(nullptr);
     for (;;) {
       who.wait(
           WaitReason::select_no_cases, [](Waiter&, void*) { return true; }, nullptr);

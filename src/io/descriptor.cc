@@ -298,10 +298,11 @@ void Descriptor::Turn::wait() {
 // After the registration the caller tries again before it sleeps: see Descriptor::wake().
 Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
   struct Wait {
+    explicit Wait(const int& fd) : waiter(&fd) {}
     Presence here;
     poll::Readiness* readiness = nullptr;
     Waiter waiter;
-  } wait;
+  } wait(descriptor_.fd_);
   Registered registered = descriptor_.register_once(wait.here, error);
   if (registered == Registered::already) {
     wait.readiness = &(descriptor_.slot_of(wait.here)->*side_.readiness);

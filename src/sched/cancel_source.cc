@@ -95,7 +95,7 @@ bool wake_up(Waiter&, void* sleeper) {
 
 bool CancelSource::sleep(std::int64_t deadline_ns, WaitReason reason) {
   Entry entry;
-  Waiter waiter;
+  Waiter waiter(nullptr);
   LoneSleeper self;
   self.lock.lock();
   (void)wait(waiter, deadline_ns, reason, unlock, wake_up, &self);

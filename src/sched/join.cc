@@ -62,7 +62,7 @@ void run_in_place(M* m, G* child) {
     return run_in_place_with_default_float_control(m, child, now);
 
   G* parent = m->current;
-  parent->wait_reason.store(WaitReason::join, base::relaxed);
+  parent->wait_reason.store(WaitReason::join_in_place, base::relaxed);
   parent->move(GState::running, GState::waiting);
   child->stack = parent->stack;
   start_running(m, child);
@@ -123,7 +123,7 @@ inline bool claim_and_run(M* m, G* g) {
 }
 
 [[gnu::noinline]] void park_until_done(G* g) {
-  Waiter waiter;
+  Waiter waiter(g);
   waiter.wait(
       WaitReason::join,
       [](Waiter& self, void* target) { return static_cast<G*>(target)->join.commit(&self); }, g);
@@ -165,7 +165,7 @@ bool enter_run_of(TaskRef ref) {
 // The runtime may end while the thread sleeps. Then drop_goroutines wakes the thread.
 [[gnu::noinline]] Joined wait_as_thread(TaskRef ref) {
   if (!enter_run_of(ref)) return Joined::dropped;
-  Waiter waiter;
+  Waiter waiter(g_of(ref.task));
   if (g_of(ref.task)->join.commit(&waiter)) {
     end_visit();
     waiter.block_thread();
@@ -268,7 +268,7 @@ Joined wait_for_task(TaskRef ref, const WaitLimit& limit) {
   if (is_thread ? !enter_run_of(ref) : ref.generation != runtime->generation)
     return Joined::dropped;
   if (limit.deadline <= base::now_ns()) return joined_already(ref, is_thread);
-  Waiter waiter;
+  Waiter waiter(g_of(ref.task));
   LimitedJoin wait{ref};
   bool woken = limit.source == nullptr
                    ? waiter.wait_until(limit.deadline, WaitReason::join, tell_goroutine,

@@ -15,6 +15,7 @@ void park(WaitReason reason, Commit commit, void* argument) {
   G* g = m->current;
   MAGPIE_DCHECK(m->grip.is_inside());
   g->wait_reason.store(reason, base::relaxed);
+  g->wait_record = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(argument));
   g->move(GState::running, GState::waiting);
   if (g->bound) [[unlikely]]
     return park_bound(m, g, commit, argument);

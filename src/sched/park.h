@@ -8,6 +8,8 @@ namespace magpie::sched {
 // Blocks the calling goroutine until ready(). `commit` runs after its registers are saved, on
 // another stack. It tells the waker of the goroutine, and may release a lock. From then on the
 // goroutine may already be running again. It returns false if the goroutine need not wait.
+// `argument` is null, or points into the goroutine's stack, to a word that dumps read: a Waiter, or
+// what the goroutine waits for (wait_object.h).
 void park(WaitReason reason, Commit commit, void* argument);
 
 // Whether m's goroutine may wait a moment without parking. True: the goroutine it waits for may run

@@ -24,7 +24,17 @@ enum class WaitReason : std::uint8_t {
   once,              // Once::call, while another goroutine calls
   io_read,           // a descriptor, until it can be read from
   io_write,          // the same, written to
+  join_in_place,     // JoinHandle::join, which runs the goroutine itself
 };
+
+// A byte has room for the reason and for the mark of a dump that has seen the wait. The next park()
+// writes a reason without a mark. So a mark that is still there belongs to this wait.
+inline constexpr std::uint8_t kReasonBits = 0x1f;
+inline constexpr int kMarkShift = 5;
+
+inline WaitReason without_mark(WaitReason reason) {
+  return static_cast<WaitReason>(static_cast<std::uint8_t>(reason) & kReasonBits);
+}
 
 inline const char* text(WaitReason reason) {
   switch (reason) {
@@ -64,6 +74,8 @@ inline const char* text(WaitReason reason) {
       return "IO wait (read)";
     case WaitReason::io_write:
       return "IO wait (write)";
+    case WaitReason::join_in_place:
+      return "join";
   }
   return "unknown";
 }

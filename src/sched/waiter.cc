@@ -8,7 +8,8 @@
 
 namespace magpie::sched {
 
-Waiter::Waiter() {
+Waiter::Waiter(const void* object) : object_(object) {
+  static_assert(offsetof(Waiter, object_) == kObjectOffset);
   M* m = current_m();
   if (m != nullptr) g_ = m->current;
 }
@@ -26,7 +27,7 @@ ThreadSleep::End Waiter::sleep_until(std::int64_t deadline_ns, void (*look_again
 void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argument,
                   void (*look_again)(void*)) {
   struct Step {
-    Waiter* self;
+    Waiter* self;  // first: see park()
     bool (*commit)(Waiter&, void*);
     void* argument;
   } step{this, commit, argument};
@@ -46,17 +47,26 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
       &step);
 }
 
+// What park() is given begins with the waiter.
+struct BeginsWithWaiter {
+  Waiter* self;
+};
+
 // A goroutine that waits with a deadline. On its stack.
-struct Waiter::Timed : timer::Timer {
+struct Waiter::Timed : BeginsWithWaiter, timer::Timer {
   Timed(Waiter& its, bool (*tell)(Waiter&, void*), bool (*take_back)(Waiter&, void*),
         void* its_argument)
-      : Timer(go_on), waiter(its), commit(tell), withdraw(take_back), argument(its_argument) {}
+      : BeginsWithWaiter{&its},
+        Timer(go_on),
+        commit(tell),
+        withdraw(take_back),
+        argument(its_argument) {}
 
   // [timer] fire: the waiter continues if nobody else has woken it, or will.
   static void* go_on(timer::Timer& timer) {
     Timed& self = static_cast<Timed&>(timer);
-    bool withdrawn = self.withdraw(self.waiter, self.argument);
-    G* g = self.waiter.g_;
+    bool withdrawn = self.withdraw(*self.self, self.argument);
+    G* g = self.self->g_;
     if (withdrawn) self.time_was_up = true;
     timer.finished();
     return withdrawn ? g : nullptr;
@@ -67,10 +77,9 @@ struct Waiter::Timed : timer::Timer {
     // Once the timers are released this one may fire, and withdraw what is being told here:
     // commit's locks order the two. After commit the waiter, and its stack, may be gone.
     release_held_timers(m);
-    return self.commit(self.waiter, self.argument);
+    return self.commit(*self.self, self.argument);
   }
 
-  Waiter& waiter;
   bool (*commit)(Waiter&, void*);
   bool (*withdraw)(Waiter&, void*);
   void* argument;

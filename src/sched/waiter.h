@@ -14,10 +14,11 @@ using timer::kNever;
 
 class Waiter {
  public:
-  // For the calling goroutine, or the calling thread.
-  Waiter();
+  // For the calling goroutine, or the calling thread. `object` is what it waits for: dumps show it,
+  // see wait_object.h.
+  explicit Waiter(const void* object);
   // For the goroutine that runs on m.
-  explicit Waiter(M* m) : g_(m->current) {}
+  Waiter(M* m, const void* object) : g_(m->current), object_(object) {}
 
   // Blocks. `commit` runs once the waiter can be woken. It tells others of this record, unlocks
   // what guards it, and returns false if there is nothing to wait for any more. `look_again` is for
@@ -57,7 +58,9 @@ class Waiter {
   void tell_thread() { sleep_.tell(); }
   bool is_thread() const { return g_ == nullptr; }
 
-  Waiter* next = nullptr;  // for lists of the side that was told
+  // For park(): where the object is written. Dumps find it there.
+  const void** object_word() { return &object_; }
+  static constexpr std::size_t kObjectOffset = sizeof(G*);
 
  private:
   struct Timed;
@@ -66,6 +69,7 @@ class Waiter {
                                void* argument);
 
   G* g_ = nullptr;     // null: a plain thread
+  const void* object_;
   ThreadSleep sleep_;  // for a plain thread
 };
 

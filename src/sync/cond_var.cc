@@ -23,8 +23,8 @@ using sync::SignalWord;
 namespace {
 
 struct CondSleeper : sync::Sleeper {
-  CondSleeper(base::UncheckedLock& l, WaitList& waiters, const std::stop_token* its_stop)
-      : lock(l), list(waiters), stop(its_stop) {
+  CondSleeper(const CondVar& its, base::UncheckedLock& l, WaitList& waiters, const std::stop_token* its_stop)
+      : Sleeper(&its), lock(l), list(waiters), stop(its_stop) {
     Presence presence;
     lock.lock();
     list.push(*this, presence);
@@ -150,7 +150,7 @@ bool CondVar::wait_with(UserLock user, sched::CancelSource* source) {
 
 template <class Until>
 bool CondVar::unlock_and_wait(UserLock user, Until until, const std::stop_token* stop) {
-  CondSleeper self(as_lock(lock_), as_list(waiters_), stop);
+  CondSleeper self(*this, as_lock(lock_), as_list(waiters_), stop);
   if (stop != nullptr && stop->stop_requested()) {
     give_up(self);
     return true;

@@ -28,7 +28,7 @@ namespace {
 constexpr std::int64_t kStarvingNs = 1'000'000;
 
 struct MutexSleeper : sync::Sleeper {
-  explicit MutexSleeper(MutexState& its) : mutex(its) {}
+  explicit MutexSleeper(MutexState& its) : Sleeper(&its), mutex(its) {}
   MutexState& mutex;
   std::int64_t since_ns = 0;  // when it began to wait
   bool handed = false;        // written by the one that wakes it: it owns the mutex

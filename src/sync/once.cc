@@ -25,6 +25,7 @@ void Once::begin() {
   }
   if (!detail::try_lock(mutex_)) detail::lock_slow(mutex_, detail::LockedBy::once);
   caller_.store(caller, std::memory_order_relaxed);
+  detail::note_owner(mutex_);
 }
 
 void Once::end() noexcept {

@@ -38,6 +38,7 @@ RWCounts& as_counts(std::uint32_t (&words)[4]) { return reinterpret_cast<RWCount
 }
 
 struct WriterSleeper : Sleeper {
+  using Sleeper::Sleeper;
   bool let_in = false;  // written by the one that wakes it; false: it competes
 };
 
@@ -258,7 +259,7 @@ bool RWMutex::try_lock_shared_slow() noexcept {
 template <class Until>
 bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
   sched::Entry entry;
-  WriterSleeper self;
+  WriterSleeper self(&mutex);
   sched::ToldOfRunEnd told(self.waiter);
   look_first(mutex);
   RWCounts& counts = as_counts(mutex.counts_);
@@ -314,7 +315,7 @@ bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
 template <class Until>
 bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   sched::Entry entry;
-  Sleeper self;
+  Sleeper self(&mutex);
   sched::ToldOfRunEnd told(self.waiter);
   look_first(mutex);
   RWCounts& counts = as_counts(mutex.counts_);

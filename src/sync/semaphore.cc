@@ -27,9 +27,9 @@ namespace {
 
 // References, not the Semaphore: its insides are private.
 struct UnitSleeper : sync::Sleeper {
-  UnitSleeper(SemaphoreWord::Word& w, base::UncheckedLock& l, WaitList& waiters,
+  UnitSleeper(const Semaphore& its, SemaphoreWord::Word& w, base::UncheckedLock& l, WaitList& waiters,
               InTransit its_given, std::int64_t wanted)
-      : word(w), lock(l), list(waiters), given(its_given), units(wanted) {}
+      : Sleeper(&its), word(w), lock(l), list(waiters), given(its_given), units(wanted) {}
   SemaphoreWord::Word& word;
   base::UncheckedLock& lock;
   WaitList& list;
@@ -146,7 +146,7 @@ template <class Until>
 bool Semaphore::wait_in_line(std::int64_t units, Until until) {
   sched::Entry entry;
   WaitList& list = as_list(waiters_);
-  UnitSleeper self(word_, as_lock(lock_), list, InTransit(given_), units);
+  UnitSleeper self(*this, word_, as_lock(lock_), list, InTransit(given_), units);
   sched::ToldOfRunEnd told(self.waiter);
   for (;;) {
     Presence presence;

@@ -8,6 +8,7 @@
 namespace magpie::sync {
 
 struct Sleeper : sched::WaitRecord {
+  explicit Sleeper(const void* object) : waiter(object) {}
   sched::Waiter waiter;
 };
 

@@ -104,7 +104,7 @@ enum class IfDropped { waits_on, says_so, gives_up };
 
 struct WaitGroup::Insides {
   struct GroupSleeper : Sleeper {
-    GroupSleeper(WaitGroup& its, IfDropped what) : group(its), if_dropped(what) {}
+    GroupSleeper(WaitGroup& its, IfDropped what) : Sleeper(&its), group(its), if_dropped(what) {}
     WaitGroup& group;
     IfDropped if_dropped;
     bool gave_up = false;

@@ -65,11 +65,16 @@ struct alignas(base::kCacheLine) G {
 
   // atomic, a hint: the owner writes; stats and dumps read it late but untorn
   base::Atomic<GState> state{GState::free};
+  // The upper bits are a mark that dumps leave, see dump/age.h.
   base::Atomic<WaitReason> wait_reason{WaitReason::none};
+  WaitReason reason() const { return without_mark(wait_reason.load(base::relaxed)); }
 
   bool joinable = false;              // fixed while started
   bool asked_for_stack = false;       // fixed while started: extra->stack_size is not 0
   base::Relaxed<bool> bound = false;  // its owner writes: it stays on its thread, see bound.h
+  // While it waits: the low bits of the address of the record, on its stack, that tells what it
+  // waits for. park() writes it, see wait_object.h.
+  base::Relaxed<std::uint16_t> wait_record = 0;
 
   alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];
 

@@ -31,6 +31,16 @@ class GPool {
   [[nodiscard]] std::size_t take(std::span<G*> out);
   void give(std::span<G* const> records);
 
+  // The records carved so far in the slab with that number, for a reader that must not hold the lock
+  // for long. Empty: there is no such slab.
+  std::span<G> carved_in(std::size_t slab) {
+    lock_.lock();
+    std::span<G> carved;
+    if (slab < slab_count_) carved = {slabs_[slab].records, slabs_[slab].carved};
+    lock_.unlock();
+    return carved;
+  }
+
   // Calls f(g) for every record ever carved, also for free ones. Records may change meanwhile.
   template <class F>
   void for_each(F f) {

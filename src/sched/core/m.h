@@ -16,6 +16,7 @@
 #include "context/exceptions.h"
 #include "sched/core/g.h"
 #include "sched/core/p.h"
+#include "sched/dump/sample.h"
 #include "sched/taking/announcements.h"
 #include "sched/taking/grip.h"
 #include "sched/taking/in_place.h"
@@ -110,6 +111,10 @@ struct M {
   base::Relaxed<std::uint64_t> stopped_before_turn = ~std::uint64_t{0};
   // atomic, unproven: sysmon sent the signal that stops the thread, see preempt.h
   base::Atomic<bool> signalled{false};
+  // While the thread is stopped: where the signal interrupted it. For dumps.
+  // atomic, published: by the thread; null: it is not stopped
+  base::Atomic<const ucontext_t*> stopped_at{nullptr};
+  Sample sample;  // [sample] a dump asks the thread for its stack
   // Odd while the thread sleeps in one of the runtime's own waits. It never has the same value
   // twice.
   // atomic, a hint: the thread writes, the valve reads

@@ -9,13 +9,14 @@
 #include <optional>
 
 #include "base/check.h"
+#include "sched/dump/crash.h"
+#include "sched/dump/snapshot.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
 namespace {
 
-constexpr int kMostPrinted = 100;
 constexpr int kMostCounts = 1'000;
 
 // atomic, published: by the code that makes the library's thread; null: there is no such thread
@@ -35,21 +36,15 @@ int count_process_threads() {
   return count;
 }
 
+void print_all(Text& out, Naming naming, const void* snapshot) {
+  print(out, *static_cast<const Snapshot*>(snapshot), naming);
+}
+
 // Nothing runs, so nothing changes meanwhile.
 void print_goroutines() {
-  int printed = 0;
-  std::size_t waiting = 0;
-  runtime->records.for_each([&](G* g) {
-    if (g->state.load(base::relaxed) != GState::waiting) return;
-    ++waiting;
-    if (++printed > kMostPrinted) return;
-    const char* name = g->name();
-    base::warn("goroutine %lu%s%s%s [%s], started by goroutine %lu",
-               static_cast<unsigned long>(g->id), *name != '\0' ? " (" : "", name,
-               *name != '\0' ? ")" : "", text(g->wait_reason.load(base::relaxed)),
-               static_cast<unsigned long>(g->creator));
-  });
-  if (waiting > kMostPrinted) base::warn("and %zu more", waiting - kMostPrinted);
+  Snapshot all;
+  all.take(Snapshot::Folding::yes, Snapshot::Asks::nobody);
+  print_with_symbols(print_all, &all);
 }
 
 }  // namespace

@@ -147,7 +147,8 @@ struct Installed {
   explicit Installed(Runtime& rt) {
     runtime = &rt;
     install_overflow_handler();
-    if (rt.options.preempt) rt.preemption.install(signal_of(rt.options));
+    using Stops = Preemption::Stops;
+    rt.preemption.install(signal_of(rt.options), rt.options.preempt ? Stops::yes : Stops::no);
   }
   ~Installed() {
     runtime->preemption.remove();

@@ -183,7 +183,7 @@ void print_m(M* m, Writer& out) {
 void print_g(const G& g, Writer& out) {
   GState state = g.state.load(base::relaxed);
   if (state == GState::free) return;
-  const char* reason = state == GState::waiting ? text(g.wait_reason.load(base::relaxed)) : "";
+  const char* reason = state == GState::waiting ? text(g.reason()) : "";
   M* its = nullptr;
   if (state == GState::running) {
     runtime->threads.for_each([&](M* m) {

@@ -23,17 +23,23 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   }
 }
 
+std::uint64_t id_of(const G* g) { return g == nullptr ? 0 : g->id; }
+
 void on_stop(int signal, siginfo_t* info, void* context) {
   M* m = current_m();
+  auto* interrupted = static_cast<const ucontext_t*>(context);
+  bool was_asked = m != nullptr && m->sample.answer(*interrupted, id_of(m->current));
   // relaxed: sysmon set it before it sent the signal, and both are about this thread
   if (m == nullptr || !m->signalled.exchange(false, base::relaxed))
-    return pass_on(signal, info, context);
+    return was_asked ? void() : pass_on(signal, info, context);
   if (m->grip.is_inside() || m->current == nullptr) return;
   int saved_errno = errno;
   if (!m->grip.enter() && !m->grip.keep()) {
     // False: the runtime ends. Then the goroutine runs on without a P until it enters the runtime,
     // and ends there.
+    m->stopped_at.store(interrupted, base::release);  // with Snapshot
     (void)wait_in_place(m, Line::stopped);
+    m->stopped_at.store(nullptr, base::relaxed);
   }
   m->grip.leave();
   errno = saved_errno;
@@ -48,9 +54,9 @@ bool Preemption::can_use(int signal) {
   return signal >= 0 && signal <= SIGRTMAX;
 }
 
-void Preemption::install(int signal) {
+void Preemption::install(int signal, Stops stops) {
   signal_ = signal;
-  if (signal == 0) return;
+  stops_ = stops == Stops::yes;
   struct sigaction action = {};
   action.sa_sigaction = on_stop;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -67,7 +73,7 @@ void Preemption::remove() {
 }
 
 void Preemption::unblock(M* m) const {
-  if (signal_ == 0) return;
+  if (!works()) return;
   sigset_t mine, before;
   sigemptyset(&mine);
   sigaddset(&mine, signal_);
@@ -76,7 +82,7 @@ void Preemption::unblock(M* m) const {
 }
 
 void Preemption::block_again(M* m) const {
-  if (signal_ == 0 || !m->os.signal_was_blocked) return;
+  if (!works() || !m->os.signal_was_blocked) return;
   sigset_t mine;
   sigemptyset(&mine);
   sigaddset(&mine, signal_);
@@ -85,7 +91,11 @@ void Preemption::block_again(M* m) const {
 
 void Preemption::stop(M* m) {
   m->signalled.store(true, base::relaxed);
-  syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), signal_);
+  send(m);
+}
+
+void Preemption::send(M* m) const {
+  if (signal_ != 0) syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), signal_);
 }
 
 }  // namespace magpie::sched

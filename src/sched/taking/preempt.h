@@ -24,8 +24,10 @@ class Preemption {
   // uses it for something else. 0 is allowed.
   static bool can_use(int signal);
 
-  // install() installs the handler; remove() puts back what was there. signal 0: never preempt.
-  void install(int signal);
+  // install() installs the handler; remove() puts back what was there. Without Stops::yes the signal
+  // only asks for stacks (dump/sample.h).
+  enum class Stops { no, yes };
+  void install(int signal, Stops stops);
   void remove();
 
   // A thread that becomes an M calls unblock(). Then it can be stopped even if it was born with the
@@ -34,14 +36,18 @@ class Preemption {
   void unblock(M* m) const;
   void block_again(M* m) const;
 
-  bool works() const { return signal_ != 0; }
+  bool works() const { return signal_ != 0 && stops_; }
 
   static constexpr std::int64_t kStopsWithinNs = 200'000;  // a signal takes microseconds to arrive
   // Sysmon calls this: the M has no P and uses the CPU.
   void stop(M* m);
 
+  // A dump calls this: the M is asked for its stack.
+  void send(M* m) const;
+
  private:
   int signal_ = 0;
+  bool stops_ = false;
 };
 
 }  // namespace magpie::sched

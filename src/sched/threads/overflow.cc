@@ -5,10 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "base/check.h"
 #include "sched/current.h"
+#include "sched/dump/crash.h"
+#include "sched/dump/fault_guard.h"
 #include "stack/guard.h"
 
 namespace magpie::sched {
@@ -16,7 +20,12 @@ namespace {
 
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
-struct sigaction before_segv, before_bus;
+constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+struct sigaction before[std::size(kFatal)];
+
+struct sigaction& before_of(int signal) {
+  return before[std::find(std::begin(kFatal), std::end(kFatal), signal) - std::begin(kFatal)];
+}
 
 void report_if_overflow(M* m, const void* address) {
   magpie::stack::Stack* stack = m == nullptr ? nullptr : m->current_stack();
@@ -38,46 +47,67 @@ void report_if_overflow(M* m, const void* address) {
 bool was_sent(const siginfo_t* info) { return info->si_code <= 0; }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  if (!was_sent(info)) report_if_overflow(current_m(), info->si_addr);
-  const struct sigaction& before = signal == SIGSEGV ? before_segv : before_bus;
-  if ((before.sa_flags & SA_SIGINFO) != 0) {
-    before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
-  } else if (before.sa_handler == SIG_IGN && was_sent(info)) {
+  if (!was_sent(info)) jump_back_if_guarded();
+  bool is_access = signal == SIGSEGV || signal == SIGBUS;
+  if (is_access && !was_sent(info)) report_if_overflow(current_m(), info->si_addr);
+  const struct sigaction& former = before_of(signal);
+  if ((former.sa_flags & SA_SIGINFO) != 0) {
+    former.sa_sigaction(signal, info, context);
+  } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
+    former.sa_handler(signal);
+  } else if (former.sa_handler == SIG_IGN && was_sent(info)) {
     return;
   } else {
+    report_fatal_signal(signal, info, context);
     // The default: fault again with the default action in place, or send the same signal once more.
-    sigaction(signal, &before, nullptr);
-    if (was_sent(info)) syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, info);
+    sigaction(signal, &former, nullptr);
+    if (was_sent(info) || signal == SIGABRT)
+      syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, info);
   }
 }
 
 }  // namespace
 
-void install_overflow_handler() {
+namespace {
+
+struct sigaction ours() {
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigaction(SIGSEGV, &action, &before_segv);
-  sigaction(SIGBUS, &action, &before_bus);
+  return action;
 }
 
-namespace {
-
-// A handler that the program installed meanwhile stays.
-void remove_handler(int signal, const struct sigaction& before) {
-  struct sigaction now;
-  sigaction(signal, nullptr, &now);
-  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault)
-    sigaction(signal, &before, nullptr);
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_fault;
 }
 
 }  // namespace
 
+void install_overflow_handler() {
+  struct sigaction action = ours();
+  for (int signal : kFatal) sigaction(signal, &action, &before_of(signal));
+}
+
+// A handler that the program installed meanwhile stays.
 void remove_overflow_handler() {
-  remove_handler(SIGSEGV, before_segv);
-  remove_handler(SIGBUS, before_bus);
+  for (int signal : kFatal) {
+    struct sigaction now;
+    sigaction(signal, nullptr, &now);
+    if (is_ours(now)) sigaction(signal, &before_of(signal), nullptr);
+  }
+}
+
+// The program's own handler comes first again afterwards. A fault of the program's meanwhile goes to
+// what was there before the runtime.
+void FaultHandling::begin() {
+  struct sigaction action = ours();
+  sigaction(SIGSEGV, &action, &segv_);
+  sigaction(SIGBUS, &action, &bus_);
+}
+
+void FaultHandling::end() {
+  if (!is_ours(segv_)) sigaction(SIGSEGV, &segv_, nullptr);
+  if (!is_ours(bus_)) sigaction(SIGBUS, &bus_, nullptr);
 }
 
 void open_signal_stack(M* m) {

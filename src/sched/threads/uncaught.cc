@@ -22,6 +22,7 @@
 #include "context/switch.h"
 #include "sched/core/m.h"
 #include "sched/current.h"
+#include "sched/dump/crash.h"
 
 namespace magpie::sched {
 namespace {
@@ -63,6 +64,7 @@ std::shared_ptr<Handler> current_handler() {
   base::warn("goroutine %lu%s%s%s ended by an uncaught exception: %s",
              static_cast<unsigned long>(g->id), *g->name() != '\0' ? " (" : "", g->name(),
              *g->name() != '\0' ? ")" : "", what.c_str());
+  report_stack_of_caller("threw it here:", nullptr);
   std::terminate();
 }
 
