@@ -208,7 +208,7 @@ const listPanel = {
 
 // Who waits for what: a graph of goroutines and the things that they wait for, cycles first.
 function waitPanel(panel, waits) {
-  const edge = (one) => `#${one.goroutine}` + ` waits for ${one.reason}` + (one.object !== "0x0" ? ` ${one.object}` : "") + (one.owner ? `, held by #${one.owner}` : "");
+  const edge = (one) => `#${one.goroutine}` + ` waits for ${one.reason}` + (one.object && one.object !== "0x0" ? ` ${one.object}` : "") + (one.owner ? `, held by #${one.owner}` : "");
   panel.append(
     box("Cycles", "goroutines that wait for each other for ever", waits.cycles.length
       ? el("div", { class: "warn", id: "cycles" }, ...waits.cycles.map((cycle) => el("pre", {}, cycle.map(edge).join("\n"))))

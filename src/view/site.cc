@@ -7,13 +7,17 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 
 #include <magpie/blocking.h>
+#include <magpie/dump.h>
 #include <magpie/http/error.h>
+#include <magpie/runtime.h>
 #include <magpie/stats.h>
 
+#include "view/dump_json.h"
 #include "view/json.h"
 #include "view/metrics.h"
 #include "view/page.h"
@@ -23,6 +27,7 @@ namespace magpie::view {
 namespace {
 
 constexpr std::string_view kOfTrace = "view/";
+constexpr std::size_t kMostUnfolded = 20'000;
 
 std::int64_t steady_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -68,15 +73,38 @@ void Site::answer(const http::Request& request, http::Response& response) {
 }
 
 // False: there is no such topic.
-bool Site::answer_live(std::string_view topic, const http::Request&, http::Response& response) {
+bool Site::answer_live(std::string_view topic, const http::Request& request,
+                       http::Response& response) {
   if (topic == "stats") {
     send_json(response, stats_json(stats(), probe_.read(), steady_ns()));
   } else if (topic == "metrics") {
     response.header("Content-Type", kMetricsType).send(metrics(stats(), probe_.read()));
+  } else if (topic == "goroutines" && request.query("format") == "json") {
+    const GoroutineDump dump = blocking([] { return dump_goroutines(); });
+    send_json(response, goroutines_json(dump, request.query("text")));
+  } else if (topic == "goroutines") {
+    std::ostringstream text;
+    blocking([&text] { dump(text); });
+    response.header("Content-Type", "text/plain; charset=utf-8").send(text.str());
+  } else if (topic == "waits") {
+    send_waits(response);
   } else {
     return false;
   }
   return true;
+}
+
+void Site::send_waits(http::Response& response) {
+  // Folded, goroutines with equal stacks that wait for different things come as one.
+  const Fold fold = num_goroutines() <= kMostUnfolded ? Fold::no : Fold::yes;
+  const GoroutineDump dump = blocking([fold] { return dump_goroutines(fold); });
+  std::string json;
+  {
+    std::lock_guard lock(mutex_);
+    growth_.look(dump);
+    json = live_waits_json(dump, growth_);
+  }
+  send_json(response, json);
 }
 
 void Site::send_page(http::Response& response) {

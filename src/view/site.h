@@ -11,6 +11,7 @@
 #include <magpie/mutex.h>
 
 #include "view/access.h"
+#include "view/dump_json.h"
 #include "view/latency_probe.h"
 #include "view/trace_api.h"
 
@@ -33,6 +34,7 @@ class Site {
  private:
   std::shared_ptr<const TraceApi> trace();
   bool answer_live(std::string_view topic, const http::Request& request, http::Response& response);
+  void send_waits(http::Response& response);
   void send_page(http::Response& response);
   void send_info(http::Response& response);
   void send_of_trace(std::string_view topic, const http::Request& request,
@@ -46,6 +48,7 @@ class Site {
   Mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<const TraceApi> trace_;  // null: nothing was recorded yet
+  GrowthWatch growth_;
 };
 
 }  // namespace magpie::view

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sched/wait_reason.h"
 #include "view/json.h"
+#include "view/words.h"
 
 namespace magpie::view {
 
@@ -21,10 +21,6 @@ constexpr std::uint64_t kSuspectGrowth = 10;
 
 constexpr std::pair<const char*, double> kQuantiles[] = {
     {"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}};
-
-const char* reason_text(std::uint8_t reason) {
-  return sched::text(static_cast<sched::WaitReason>(reason));
-}
 
 const char* source_text(Source source) {
   switch (source) {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "sched/wait_reason.h"
 #include "view/json.h"
 #include "view/summary_json.h"
+#include "view/words.h"
 
 namespace magpie::view {
 
@@ -108,10 +108,6 @@ GoroutineQuery::Sort sort_of(std::string_view key) {
   for (const auto& [name, sort] : kKeys)
     if (name == key) return sort;
   return Sort::number;
-}
-
-const char* reason_text(std::uint8_t reason) {
-  return sched::text(static_cast<sched::WaitReason>(reason));
 }
 
 void write_row(JsonWriter& json, const TraceView& trace, const GoroutineRow& row) {

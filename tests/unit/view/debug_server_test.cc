@@ -74,6 +74,49 @@ RT_TEST(DebugServer, MetricsHaveTheStatesOfGoroutinesAndTheHistogramOfLateness) 
       [&] { return !has(get(pages, "/metrics"), "magpie_wakeup_lateness_seconds_count 0\n"); }));
 }
 
+RT_TEST(DebugServer, GoroutinesAreShownAsTextAndFoldedAsJson) {
+  const debug::Server pages = debug::serve();
+  WaitGroup gate, all;
+  gate.add(1);
+  for (int i = 0; i < 30; ++i) {
+    all.add(1);
+    go({.name = "<sleeper>"}, [&] {
+      gate.wait();
+      all.done();
+    });
+  }
+  EXPECT_TRUE(eventually([&] {
+    return has(get(pages, "/debug/goroutines?format=json&text=sleeper"), "\"count\":30,");
+  }));
+  const std::string groups = get(pages, "/debug/goroutines?format=json&text=sleeper");
+  EXPECT_TRUE(has(groups, "\"total\":30,")) << groups;
+  EXPECT_TRUE(has(groups, "\"reason\":\"WaitGroup wait\"")) << groups;
+  EXPECT_TRUE(has(get(pages, "/debug/goroutines?format=json&text=nobody"), "\"groups\":[]"));
+  EXPECT_TRUE(has(get(pages, "/debug/goroutines"), "<sleeper>"));
+  const std::string waits = get(pages, "/debug/waits");
+  EXPECT_TRUE(has(waits, "\"count\":30,")) << waits;
+  gate.done();
+  all.wait();
+}
+
+RT_TEST(DebugServer, CodeWhoseWaitingGoroutinesBecomeMoreIsSuspected) {
+  const debug::Server pages = debug::serve();
+  WaitGroup gate, all;
+  gate.add(1);
+  auto start = [&](std::size_t how_many) {
+    const std::size_t before = num_goroutines();
+    for (std::size_t i = 0; i < how_many; ++i) all.go([&gate] { gate.wait(); });
+    EXPECT_TRUE(eventually([&] { return stats().waiting >= before - 1 + how_many; }));
+  };
+  start(5);
+  EXPECT_TRUE(has(get(pages, "/debug/waits"), "\"suspects\":[]"));
+  start(20);
+  const std::string waits = get(pages, "/debug/waits");
+  EXPECT_TRUE(has(waits, "\"suspects\":[{")) << waits;
+  gate.done();
+  all.wait();
+}
+
 RT_TEST(DebugServer, AnAddressThatIsNotLoopbackNeedsAToken) {
   EXPECT_THROW((void)debug::serve("0.0.0.0:0"), std::invalid_argument);
   const debug::Server pages = debug::serve("127.0.0.1:0", {.token = "secret", .hosts = {}});
