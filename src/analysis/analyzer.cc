@@ -1,6 +1,7 @@
 #include "analysis/analyzer.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace magpie::analysis {
 
@@ -260,7 +261,7 @@ void Analyzer::flush_turns(Lane& l) {
 void Analyzer::end_wait(const Step& step, const Event& event) {
   const Goroutine& before = step.before;
   const std::int64_t waited = step.now->since_ns - before.since_ns;
-  WaitClass& waits = waits_[{before.reason, before.site}];
+  WaitClass& waits = waits_[{before.reason, before.site, 0}];
   waits.reason = before.reason;
   waits.site = before.site;
   ++waits.count;
@@ -277,7 +278,7 @@ void Analyzer::end_wait(const Step& step, const Event& event) {
                     waited, waker, true},
                [](const Wait& wait) { return wait.duration_ns; });
   BlockEdge& edge =
-      blockers_[{before.site, waker_site, static_cast<std::uint64_t>(source), before.reason}];
+      blockers_[{before.site, waker_site, static_cast<std::uint64_t>(source) << 8 | before.reason}];
   edge.waiter_site = before.site;
   edge.waker_site = waker_site;
   edge.source = source;
@@ -548,16 +549,24 @@ Summary Analyzer::finish(std::int64_t end_ns) {
 
 void Analyzer::finish_tables() {
   for (auto& row : summary_.steals) row.resize(summary_.procs.size());
-  auto by_sum = [](const auto& a, const auto& b) { return a.sum_ns > b.sum_ns; };
+  // What is equal is ordered by its numbers, so that a trace has one summary.
+  auto rank = [](const auto& one) {
+    if constexpr (requires { one.waker_site; })
+      return std::tuple(-one.sum_ns, one.reason, one.waiter_site, one.waker_site, one.source);
+    else
+      return std::tuple(-one.sum_ns, one.reason, one.site);
+  };
+  auto by_sum = [&](const auto& a, const auto& b) { return rank(a) < rank(b); };
   for (auto& [pc, s] : sites_) summary_.sites.push_back(std::move(s));
-  std::ranges::stable_sort(summary_.sites, [](const SiteSummary& a, const SiteSummary& b) {
-    return a.total.sum() - a.total[Part::blocked] > b.total.sum() - b.total[Part::blocked];
+  auto active = [](const SiteSummary& s) { return s.total.sum() - s.total[Part::blocked]; };
+  std::ranges::sort(summary_.sites, [&](const SiteSummary& a, const SiteSummary& b) {
+    return active(a) != active(b) ? active(a) > active(b) : a.site < b.site;
   });
   for (auto& [name, times] : regions_) summary_.regions.push_back({name, std::move(times)});
   for (const auto& [key, waits] : waits_) summary_.waits.push_back(waits);
-  std::ranges::stable_sort(summary_.waits, by_sum);
+  std::ranges::sort(summary_.waits, by_sum);
   for (const auto& [key, edge] : blockers_) summary_.blockers.push_back(edge);
-  std::ranges::stable_sort(summary_.blockers, by_sum);
+  std::ranges::sort(summary_.blockers, by_sum);
   std::ranges::sort(summary_.still_waiting, [](const StillWaits& a, const StillWaits& b) {
     return a.for_ns != b.for_ns ? a.for_ns > b.for_ns : a.goroutine < b.goroutine;
   });

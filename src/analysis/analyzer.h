@@ -9,11 +9,13 @@
 //       |  line it is in      |    off_cpu         |  line it is in  |    thief     |
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -112,10 +114,19 @@ class Analyzer {
   WorkMeter work_;
   std::vector<Life> lives_;
   std::vector<Lane> lanes_;
-  std::map<std::uint64_t, SiteSummary> sites_;
+  // A combination of up to three numbers; a hash that mixes them all.
+  using Key = std::array<std::uint64_t, 3>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t mixed = 0;
+      for (std::uint64_t part : key) mixed = (mixed ^ part) * 0x9e3779b97f4a7c15 + (mixed >> 29);
+      return mixed ^ mixed >> 32;
+    }
+  };
+  std::unordered_map<std::uint64_t, SiteSummary> sites_;
   std::map<std::string, Anatomy> regions_;
-  std::map<std::pair<std::uint8_t, std::uint64_t>, WaitClass> waits_;
-  std::map<std::array<std::uint64_t, 4>, BlockEdge> blockers_;
+  std::unordered_map<Key, WaitClass, KeyHash> waits_;     // reason, site
+  std::unordered_map<Key, BlockEdge, KeyHash> blockers_;  // waiter, waker, source and reason
   std::unordered_set<std::uint64_t> threads_;
   std::vector<WakeRecord> wakes_;  // the latest, in a ring
   std::uint64_t wake_count_ = 0;   // all; the number of a record, from 1

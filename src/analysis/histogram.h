@@ -5,9 +5,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <vector>
 
 namespace magpie::analysis {
 
@@ -39,7 +43,7 @@ class Histogram {
   };
 
   void add(std::int64_t value, const Extra& extra = {}) {
-    Bucket& bucket = buckets_[bucket_of(value)];
+    Bucket& bucket = need(bucket_of(value));
     ++bucket.count;
     bucket.sum += value;
     bucket.extra += extra;
@@ -52,9 +56,12 @@ class Histogram {
   const Bucket* at(double share) const {
     const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_));
     std::uint64_t seen = 0;
-    for (const auto& [index, bucket] : buckets_) {
-      seen += bucket.count;
-      if (seen > wanted || seen == count_) return &bucket;
+    for (const auto& octave : octaves_) {
+      if (octave == nullptr) continue;
+      for (const Bucket& bucket : *octave) {
+        seen += bucket.count;
+        if (bucket.count != 0 && (seen > wanted || seen == count_)) return &bucket;
+      }
     }
     return nullptr;
   }
@@ -67,10 +74,28 @@ class Histogram {
   std::uint64_t count() const { return count_; }
   std::int64_t sum() const { return sum_; }
   std::int64_t largest() const { return largest_; }
-  const std::map<int, Bucket>& buckets() const { return buckets_; }
+  // Those that are not empty, by bucket_of().
+  std::map<int, Bucket> buckets() const {
+    std::map<int, Bucket> result;
+    for (std::size_t i = 0; i < octaves_.size(); ++i)
+      for (std::size_t k = 0; octaves_[i] != nullptr && k < kPerOctave; ++k)
+        if (const Bucket& bucket = (*octaves_[i])[k]; bucket.count != 0)
+          result.emplace(static_cast<int>(i * kPerOctave + k), bucket);
+    return result;
+  }
 
  private:
-  std::map<int, Bucket> buckets_;  // by bucket_of()
+  static constexpr std::size_t kPerOctave = 64;
+  using Octave = std::array<Bucket, kPerOctave>;
+
+  Bucket& need(int index) {
+    const std::size_t octave = static_cast<std::size_t>(index) / kPerOctave;
+    if (octave >= octaves_.size()) octaves_.resize(octave + 1);
+    if (octaves_[octave] == nullptr) octaves_[octave] = std::make_shared<Octave>();
+    return (*octaves_[octave])[static_cast<std::size_t>(index) % kPerOctave];
+  }
+
+  std::vector<std::shared_ptr<Octave>> octaves_;  // null: empty; only one histogram writes to it
   std::uint64_t count_ = 0;
   std::int64_t sum_ = 0;
   std::int64_t largest_ = 0;

@@ -128,7 +128,7 @@ struct TraceView::Inside {
   bool read_batch(Analyzer& analyzer, SpanMaker& spans);
   std::optional<trace::Reader> take_reader() const;
   void give_reader(trace::Reader&& reader) const;
-  std::uint64_t events_in(std::int64_t from_ns, std::int64_t to_ns) const;
+  std::uint64_t events_read_for(std::int64_t from_ns, std::int64_t to_ns) const;
 
   // f(states, event, steps) for each event from the begin of the generation that `from_ns` is in, until
   // `to_ns`, or until f returns false.
@@ -220,9 +220,18 @@ void TraceView::Inside::scan(std::int64_t from_ns, std::int64_t to_ns, F&& f) co
   give_reader(std::move(*source));
 }
 
-std::uint64_t TraceView::Inside::events_in(std::int64_t from_ns, std::int64_t to_ns) const {
-  std::lock_guard lock(mutex);
-  return pyramid.sum(from_ns, to_ns).events;
+// About how many events scan() would read.
+std::uint64_t TraceView::Inside::events_read_for(std::int64_t from_ns, std::int64_t to_ns) const {
+  constexpr double kBytesPerEvent = 6;
+  double events = 0;
+  for (const trace::GenerationRef& generation : generations) {
+    if (generation.end_ns <= from_ns || generation.begin_ns >= to_ns) continue;
+    const auto length = static_cast<double>(generation.end_ns - generation.begin_ns);
+    const auto read = static_cast<double>(std::min(to_ns, generation.end_ns) - generation.begin_ns);
+    events += static_cast<double>(generation.event_bytes) / kBytesPerEvent *
+              (length > 0 ? read / length : 1);
+  }
+  return static_cast<std::uint64_t>(events);
 }
 
 // Whether the range shall be read from the file again.
@@ -230,12 +239,9 @@ bool TraceView::Inside::is_close(std::int64_t from_ns, std::int64_t to_ns,
                                  std::int64_t resolution_ns) const {
   {
     std::lock_guard lock(mutex);
-    if (resolution_ns >= pyramid.width_ns() && from_ns < progress.read_until_ns) return false;
+    if (resolution_ns >= pyramid.width_ns()) return false;
   }
-  std::int64_t generation_begins = from_ns;
-  for (const trace::GenerationRef& generation : generations)
-    if (generation.begin_ns <= from_ns) generation_begins = generation.begin_ns;
-  return events_in(generation_begins, to_ns) <= kMostEventsClose;
+  return events_read_for(from_ns, to_ns) <= kMostEventsClose;
 }
 
 TraceView::TraceView(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
@@ -322,7 +328,8 @@ std::vector<std::vector<Span>> TraceView::timeline(std::int64_t from_ns, std::in
     maker.finish(to_ns, add);
   } else {
     std::lock_guard lock(in.mutex);
-    resolution_ns = std::max(resolution_ns, in.pyramid.width_ns());
+    const std::int64_t width = in.pyramid.width_ns();
+    resolution_ns = (resolution_ns + width - 1) / width * width;  // of whole cells
     const std::int64_t first = from_ns / resolution_ns * resolution_ns;
     for (std::size_t proc = 0; proc < in.pyramid.procs(); ++proc) {
       for (std::int64_t at = first; at < to_ns; at += resolution_ns) {
