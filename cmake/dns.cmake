@@ -8,4 +8,5 @@ if(NOT MAGPIE_CARES_INCLUDE_DIR OR NOT MAGPIE_CARES_LIBRARY)
 endif()
 magpie_add_library_room(dns magpie)
 target_include_directories(magpie_dns SYSTEM PRIVATE ${MAGPIE_CARES_INCLUDE_DIR})
-target_link_libraries(magpie_dns PRIVATE $<BUILD_INTERFACE:${MAGPIE_CARES_LIBRARY}> $<INSTALL_INTERFACE:cares>)
+target_link_libraries(magpie_dns PRIVATE
+  $<BUILD_INTERFACE:${MAGPIE_CARES_LIBRARY}> $<INSTALL_INTERFACE:cares>)

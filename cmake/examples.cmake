@@ -1,4 +1,5 @@
-# examples/*.cc: one program each, also run as a test. examples/demo/*.cc: the program of `./run demo`.
+# examples/*.cc: one program each, also run as a test. examples/demo/*.cc: the program of `./run
+# demo`.
 
 function(magpie_add_example name target)
   add_executable(${target} ${ARGN})
@@ -17,8 +18,10 @@ function(magpie_add_postgres_example)
     return()
   endif()
   add_executable(example_postgres examples/postgres.cc)
-  target_link_libraries(example_postgres PRIVATE magpie::magpie magpie_warnings PostgreSQL::PostgreSQL)
-  set_target_properties(example_postgres PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+  target_link_libraries(example_postgres PRIVATE
+    magpie::magpie magpie_warnings PostgreSQL::PostgreSQL)
+  set_target_properties(example_postgres PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
   if(MAGPIE_BUILD_TESTS)
     add_test(NAME example_postgres
       COMMAND ${PROJECT_SOURCE_DIR}/tests/postgres $<TARGET_FILE:example_postgres>)
@@ -52,7 +55,8 @@ foreach(source IN LISTS magpie_examples)
     set(magpie_precompiled_example example_${name})
   endif()
   target_link_libraries(example_${name} PRIVATE ${magpie_example_library})
-  set_target_properties(example_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+  set_target_properties(example_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
 endforeach()
 
 file(GLOB magpie_demo_sources CONFIGURE_DEPENDS examples/demo/*.cc)
@@ -63,6 +67,7 @@ if(magpie_demo_sources)
   endif()
   target_compile_definitions(magpie_demo PRIVATE DEMO_HAS_WEB=$<TARGET_EXISTS:magpie_view>)
   if(MAGPIE_BUILD_TESTS)
-    set_tests_properties(example_demo PROPERTIES RUN_SERIAL ON)  # it uses every core for many seconds
+    # it uses every core for many seconds
+    set_tests_properties(example_demo PROPERTIES RUN_SERIAL ON)
   endif()
 endif()

@@ -1,4 +1,5 @@
-# The room http: the library magpie_http (magpie::http), on magpie::tls. Boost is needed to build it, not to use it.
+# The room http: the library magpie_http (magpie::http), on magpie::tls. Boost is needed to build
+# it, not to use it.
 
 find_path(MAGPIE_BOOST_INCLUDE_DIR boost/beast/http/basic_parser.hpp)
 if(NOT MAGPIE_BOOST_INCLUDE_DIR)

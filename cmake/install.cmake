@@ -15,7 +15,8 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHIN
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT magpieTargets NAMESPACE magpie:: DESTINATION ${magpie_package_dir})
 
-configure_package_config_file(cmake/magpieConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/magpieConfig.cmake
+configure_package_config_file(
+  cmake/magpieConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/magpieConfig.cmake
   INSTALL_DESTINATION ${magpie_package_dir})
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/magpieConfigVersion.cmake

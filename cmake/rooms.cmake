@@ -1,6 +1,7 @@
-# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made of all of them but
-# those that need other libraries: they are libraries of their own, left out where what they need is not there.
-# A room that has no folder yet is passed over; one that has only headers becomes an INTERFACE target.
+# One OBJECT target per room of src/, with the edges of tools/rooms.txt, and the library magpie made
+# of all of them but those that need other libraries: they are libraries of their own, left out
+# where what they need is not there. A room that has no folder yet is passed over; one that has only
+# headers becomes an INTERFACE target.
 
 set(magpie_rooms_file ${CMAKE_CURRENT_SOURCE_DIR}/tools/rooms.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${magpie_rooms_file})
@@ -18,13 +19,14 @@ set(magpie_no_red_zone "")
 set(magpie_no_shadow_stack "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(magpie_no_red_zone -mno-red-zone)
-  # Compilers that mark objects as fit for Intel CET by default must not mark these: the switch has no shadow stacks.
-  # A program is marked only if all its objects are.
+  # Compilers that mark objects as fit for Intel CET by default must not mark these: the switch has
+  # no shadow stacks. A program is marked only if all its objects are.
   set(magpie_no_shadow_stack -fcf-protection=none)
 endif()
 
-# A goroutine's stack ends in a guard of 16 KiB. A function with a larger frame, or alloca, would jump over it into the
-# next stack; compiled so it touches every page on the way. Functions with small frames stay as they are.
+# A goroutine's stack ends in a guard of 16 KiB. A function with a larger frame, or alloca, would
+# jump over it into the next stack; compiled so it touches every page on the way. Functions with
+# small frames stay as they are.
 include(CheckCXXCompilerFlag)
 set(magpie_probe_frames "")
 check_cxx_compiler_flag("-Werror -fstack-clash-protection" magpie_can_probe_frames)
@@ -47,7 +49,8 @@ function(magpie_add_library_room room base)
   add_library(magpie_${room} STATIC ${sources})
   add_library(magpie::${room} ALIAS magpie_${room})
   set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room})
-  set_target_properties(magpie_${room} PROPERTIES UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(magpie_${room} PROPERTIES
+    UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
   target_include_directories(magpie_${room} PRIVATE src)
   target_link_libraries(magpie_${room} PUBLIC ${base} PRIVATE $<BUILD_INTERFACE:magpie_warnings>)
 endfunction()
@@ -80,12 +83,15 @@ foreach(line IN LISTS magpie_room_lines)
   set(target magpie_${room})
   if(sources)
     add_library(${target} OBJECT ${sources} ${headers})
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${target} PROPERTIES
+      UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
     target_include_directories(${target} PRIVATE src PUBLIC include)
-    target_link_libraries(${target} PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
-    # The stack switch relies on frame pointers for its unwind information, and on functions that switch having
-    # no red zone.
-    target_compile_options(${target} PRIVATE -fno-omit-frame-pointer ${magpie_no_red_zone} ${magpie_no_shadow_stack}
+    target_link_libraries(${target}
+      PUBLIC Threads::Threads ${magpie_lower_rooms} PRIVATE magpie_warnings)
+    # The stack switch relies on frame pointers for its unwind information, and on functions that
+    # switch having no red zone.
+    target_compile_options(${target} PRIVATE
+      -fno-omit-frame-pointer ${magpie_no_red_zone} ${magpie_no_shadow_stack}
       ${magpie_probe_frames})
     foreach(peer IN LISTS fields)
       if(TARGET magpie_${peer})

@@ -1,4 +1,5 @@
-// blocking.cc: goroutines that block their threads, and goroutines that never give way, do not stop the others.
+// blocking.cc: goroutines that block their threads, and goroutines that never give way, do not stop
+// the others.
 #include <magpie/magpie.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
 // channels.cc: a pipeline. Numbers are made, several workers square them, one goroutine adds up.
 //
-// A channel is a handle: copies name the same channel, so goroutines take it by value. Closing it tells the receivers
-// that nothing more comes; only who sends may close it, and only once all senders are through.
+// A channel is a handle: copies name the same channel, so goroutines take it by value. Closing it
+// tells the receivers that nothing more comes; only who sends may close it, and only once all
+// senders are through.
 #include <magpie/magpie.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// chat_server.cc: everybody hears what anybody says. One goroutine owns the list of members; connections talk to it by channels,
-// so there is no lock. A member who does not listen is dropped and holds up nobody.
+// chat_server.cc: everybody hears what anybody says. One goroutine owns the list of members;
+// connections talk to it by channels, so there is no lock. A member who does not listen is dropped
+// and holds up nobody.
 #include <magpie/magpie.h>
 #include <magpie/net.h>
 

@@ -24,7 +24,8 @@ int main() {
     std::printf("slow query: %s\n", query(request, 1h).value_or("given up").c_str());
     std::printf("because: %s\n", request.err().message().c_str());
 
-    // Cancelling one ends those that were made from it, and asks code that knows only the standard library to stop.
+    // Cancelling one ends those that were made from it, and asks code that knows only the standard
+    // library to stop.
     Context job = Context::background().with_cancel();
     Context part = job.with_cancel();
     std::stop_token token = part.stop_token();

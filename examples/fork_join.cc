@@ -1,8 +1,9 @@
 // fork_join.cc: quicksort whose halves are goroutines.
 //
-// The pattern: spawn one half, do the other yourself, join. Usually nobody has taken the spawned half by then, and
-// join() simply runs it in place, like a function call. When another P has nothing to do it steals a half
-// instead: the oldest, hence the largest, so one steal brings work for long.
+// The pattern: spawn one half, do the other yourself, join. Usually nobody has taken the spawned
+// half by then, and join() simply runs it in place, like a function call. When another P has
+// nothing to do it steals a half instead: the oldest, hence the largest, so one steal brings work
+// for long.
 #include <magpie/magpie.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// http_hello.cc: a web server, asked by a client. With an address ("127.0.0.1:8080") it serves until it is killed.
+// http_hello.cc: a web server, asked by a client. With an address ("127.0.0.1:8080") it serves
+// until it is killed.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 

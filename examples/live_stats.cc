@@ -1,7 +1,8 @@
 // live_stats.cc: what is the scheduler doing? stats() says.
 //
-// A plain thread watches while goroutines run; a goroutine may call stats() just as well. The counters are kept per P, so
-// that counting costs nothing; stats() itself looks at every goroutine: call it ten times a second, not in a loop.
+// A plain thread watches while goroutines run; a goroutine may call stats() just as well. The
+// counters are kept per P, so that counting costs nothing; stats() itself looks at every goroutine:
+// call it ten times a second, not in a loop.
 #include <magpie/magpie.h>
 
 #include <atomic>
@@ -56,8 +57,8 @@ int main() {
 
   std::printf("at the end:\n");
   print(last);
-  // Goroutine 1 was started too, and took the last snapshot. A goroutine tells the WaitGroup before it ends, so one
-  // per P may still be counted.
+  // Goroutine 1 was started too, and took the last snapshot. A goroutine tells the WaitGroup before
+  // it ends, so one per P may still be counted.
   bool right = last.total.goroutines_started >= kGoroutines &&
                last.goroutines <= 1 + last.procs.size() && last.running >= 1;
   return right ? 0 : 1;

@@ -1,7 +1,8 @@
 // local_values.cc: a variable of which every goroutine has its own.
 //
-// thread_local does not do this: a goroutine that blocks may go on on another thread, and a thread runs many
-// goroutines. A Local belongs to the goroutine. It is made when first used and destroyed when the goroutine ends.
+// thread_local does not do this: a goroutine that blocks may go on on another thread, and a thread
+// runs many goroutines. A Local belongs to the goroutine. It is made when first used and destroyed
+// when the goroutine ends.
 #include <magpie/magpie.h>
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // million.cc: a million goroutines.
 //
-// A goroutine that has not run yet is a record of 128 bytes with its closure inside: no stack, no allocation of its
-// own. It gets a stack when it first blocks, and most never do.
+// A goroutine that has not run yet is a record of 128 bytes with its closure inside: no stack, no
+// allocation of its own. It gets a stack when it first blocks, and most never do.
 #include <magpie/magpie.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// mutex.cc: shared data under locks: a Mutex, an RWMutex for what is mostly read, a Semaphore as a limit, a Once.
+// mutex.cc: shared data under locks: a Mutex, an RWMutex for what is mostly read, a Semaphore as a
+// limit, a Once.
 #include <magpie/magpie.h>
 
 #include <algorithm>

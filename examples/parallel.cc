@@ -1,4 +1,5 @@
-// A picture of the Mandelbrot set, one parallel loop over its rows, and two sums over a million numbers.
+// A picture of the Mandelbrot set, one parallel loop over its rows, and two sums over a million
+// numbers.
 #include <magpie/magpie.h>
 
 #include <cmath>

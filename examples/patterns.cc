@@ -10,7 +10,8 @@ using namespace std::chrono_literals;
 
 int main() {
   run([] {
-    // Four workers, at most 16 jobs in the queue: submit() waits when it is full, try_submit() refuses.
+    // Four workers, at most 16 jobs in the queue: submit() waits when it is full, try_submit()
+    // refuses.
     std::atomic<int> done{0};
     WorkerPool pool(4, 16);
     for (int i = 0; i < 100; ++i) pool.submit([&done] { ++done; });

@@ -1,8 +1,10 @@
-// postgres.cc: a thousand goroutines query PostgreSQL through libpq, a library that knows nothing of goroutines.
+// postgres.cc: a thousand goroutines query PostgreSQL through libpq, a library that knows nothing
+// of goroutines.
 //
-// Its calls block the thread. blocking() says so, and other goroutines run on other threads meanwhile. Connections are
-// precious, so the goroutines share a few: a channel hands them out, first come, first served.
-// Where to connect is libpq's own business: PGHOST, PGPORT, PGUSER, PGDATABASE.
+// Its calls block the thread. blocking() says so, and other goroutines run on other threads
+// meanwhile. Connections are precious, so the goroutines share a few: a channel hands them out,
+// first come, first served. Where to connect is libpq's own business: PGHOST, PGPORT, PGUSER,
+// PGDATABASE.
 #include <libpq-fe.h>
 #include <magpie/magpie.h>
 

@@ -1,6 +1,7 @@
-// reverse_proxy.cc: passes requests on to servers behind it, in turn, as they come: bodies stream through in both
-// directions. A server that does not answer is passed over for a while. Made to be copied: what clients say does not decide whom
-// the proxy asks, nor what the servers behind believe of them.
+// reverse_proxy.cc: passes requests on to servers behind it, in turn, as they come: bodies stream
+// through in both directions. A server that does not answer is passed over for a while. Made to be
+// copied: what clients say does not decide whom the proxy asks, nor what the servers behind believe
+// of them.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
@@ -24,8 +25,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The body of the client's request, read when the server behind wants more of it. What goes wrong with the client is kept
-// apart from what goes wrong with the server: otherwise a bad client would make a good server look broken.
+// The body of the client's request, read when the server behind wants more of it. What goes wrong
+// with the client is kept apart from what goes wrong with the server: otherwise a bad client would
+// make a good server look broken.
 struct PassedOn : http::BodySource {
   explicit PassedOn(http::Request& its) : request(its) {}
   std::size_t read(std::span<std::byte> into) override {
@@ -51,7 +53,8 @@ bool same_name(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-// Fields that are between two neighbours and not passed on: those of HTTP itself, and what `Connection` names.
+// Fields that are between two neighbours and not passed on: those of HTTP itself, and what
+// `Connection` names.
 bool is_for_one_hop(std::string_view name, const http::Headers& headers) {
   for (const char* mine : {"connection", "keep-alive", "transfer-encoding", "content-length", "te",
                            "trailer", "upgrade", "proxy-authenticate", "proxy-authorization",
@@ -71,7 +74,8 @@ bool is_for_one_hop(std::string_view name, const http::Headers& headers) {
   return false;
 }
 
-// Fields by which servers behind are told who asks. Clients may not set them: they would be believed.
+// Fields by which servers behind are told who asks. Clients may not set them: they would be
+// believed.
 bool tells_of_client(std::string_view name) {
   for (const char* ours :
        {"forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"}) {

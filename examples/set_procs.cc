@@ -1,7 +1,8 @@
 // set_procs.cc: changes how many goroutines run at the same time, while they run.
 //
-// By default there are as many Ps as the process may use CPUs: its affinity and the cgroup quotas above it. set_procs()
-// overrules that, at any time. The queues of Ps that go away are handed on; nothing is lost.
+// By default there are as many Ps as the process may use CPUs: its affinity and the cgroup quotas
+// above it. set_procs() overrules that, at any time. The queues of Ps that go away are handed on;
+// nothing is lost.
 #include <magpie/magpie.h>
 
 #include <atomic>

@@ -1,7 +1,8 @@
 // spawn_join.cc: goroutines that return a value, or throw.
 //
-// spawn() gives a JoinHandle. join() waits for the goroutine and returns its result; an exception that left the
-// goroutine is thrown again where join() is called. A handle that is never joined joins in its destructor.
+// spawn() gives a JoinHandle. join() waits for the goroutine and returns its result; an exception
+// that left the goroutine is thrown again where join() is called. A handle that is never joined
+// joins in its destructor.
 #include <magpie/magpie.h>
 
 #include <cstdio>

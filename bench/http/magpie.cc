@@ -1,5 +1,5 @@
-// magpie.cc: the server of the HTTP benchmarks: "hello, world" on 127.0.0.1. port=N procs=N hogs=N (endless loops beside it).
-// Prints its port, and serves until it is killed.
+// magpie.cc: the server of the HTTP benchmarks: "hello, world" on 127.0.0.1. port=N procs=N hogs=N
+// (endless loops beside it). Prints its port, and serves until it is killed.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 

@@ -105,7 +105,8 @@ std::vector<double> busy_between(const magpie::Stats& before, const magpie::Stat
   return busy;
 }
 
-// Goroutines that compute and yield for ever: they have stacks, and live through every change of procs.
+// Goroutines that compute and yield for ever: they have stacks, and live through every change of
+// procs.
 void resize(const Work& work) {
   constexpr int kWorkers = 64;
   constexpr double kTurnUs = 300;

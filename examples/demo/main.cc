@@ -1,8 +1,10 @@
-// main.cc: `./run demo`. A load that is born on one P, and how the scheduler spreads it, drawn live.
+// main.cc: `./run demo`. A load that is born on one P, and how the scheduler spreads it, drawn
+// live.
 //
 //   load       what runs: five phases, about ten seconds
 //   view       a plain thread that reads magpie::stats() and shows it, by way of
-//   picture    snapshots -> rows of text,  row: text with colours,  terminal: the screen or plain lines
+//   picture    snapshots -> rows of text, row: text with colours, terminal: the screen or plain
+//              lines
 //   web        the same load on a page: `./run demo --web [ROUNDS]`
 #include <algorithm>
 #include <cstdio>
@@ -79,7 +81,8 @@ int run_demo() {
   Outcome outcome;
   {
     View view(terminal, progress);
-    // Without a time slice for those who start goroutines, so that the million all wait at the same time.
+    // Without a time slice for those who start goroutines, so that the million all wait at the same
+    // time.
     magpie::Options options{.preempt = false};
     outcome = magpie::run(options, [&] { return run_load(progress); });
   }

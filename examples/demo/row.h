@@ -1,4 +1,5 @@
-// row.h: one row of text that knows its width and its colours, so that it can be cut to fit any terminal.
+// row.h: one row of text that knows its width and its colours, so that it can be cut to fit any
+// terminal.
 #pragma once
 
 #include <string>

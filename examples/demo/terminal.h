@@ -1,8 +1,8 @@
 // terminal.h: standard output, as a screen that is redrawn in place or as plain lines.
 //
-// A screen if stdout is a terminal that can move its cursor. It is drawn on the terminal's second page, which goes away
-// at the end, also after ctrl-C, so that the shell looks as before. NO_COLOR switches colours off. A
-// reader that goes away (`| head -1`) is noticed, and is no error.
+// A screen if stdout is a terminal that can move its cursor. It is drawn on the terminal's second
+// page, which goes away at the end, also after ctrl-C, so that the shell looks as before. NO_COLOR
+// switches colours off. A reader that goes away (`| head -1`) is noticed, and is no error.
 #pragma once
 
 #include <string_view>

@@ -136,7 +136,7 @@ class [[nodiscard]] JoinHandle {
     detail::Task* task;
     detail::Joined joined;
     ~Freed() {
-      detail::JoinableRoom<R>::clear(task);
+      detail::JoinablePayload<R>::clear(task);
       detail::free_joined_task(task, joined);
     }
   };
@@ -177,7 +177,7 @@ class [[nodiscard]] JoinHandle {
     if (joined == detail::Joined::dropped)
       throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
     Freed freed{ref.task, joined};
-    return detail::JoinableRoom<R>::of(ref.task).outcome->take();
+    return detail::JoinablePayload<R>::of(ref.task).outcome->take();
   }
 
   void finish() {

@@ -19,7 +19,7 @@
 namespace magpie {
 
 namespace detail {
-class Settling;  // src/flow/context.cc
+class Completing;  // src/flow/context.cc
 }
 
 // A count that starts at zero. wait() blocks while it is above zero.
@@ -96,7 +96,7 @@ class WaitGroup {
  private:
   friend class TaskGroup;
   friend class WorkerPool;
-  friend class detail::Settling;
+  friend class detail::Completing;
   struct Insides;
 
   // Counts a goroutine that is being started. While this object lives, the current run() does not

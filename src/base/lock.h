@@ -4,9 +4,10 @@
 //
 //      0 FREE --lock--> 1 HELD --a waiter gives up spinning--> 2 HELD, SOMEBODY SLEEPS
 //
-// The holder may have been descheduled by the kernel, so nobody spins for long. Nothing that can block,
-// allocate or run user code may happen while one is held, unless a comment says why it is safe.
-// Models Lockable. Unlock touches the word once; the wake-up after it may hit freed memory, harmlessly.
+// The holder may have been descheduled by the kernel, so nobody spins for long. Nothing that can
+// block, allocate or run user code may happen while one is held, unless a comment says why it is
+// safe. Models Lockable. Unlock touches the word once; the wake-up after it may hit freed memory,
+// harmlessly.
 //
 // No loss   A waiter writes 2 before it sleeps, and the kernel compares again before it lets it
 //           sleep. So either the unlock reads 2 and wakes one sleeper, or the waiter finds the lock
@@ -25,12 +26,12 @@
 
 namespace magpie::base {
 
-// For a lock that one function takes and another releases, most often after the goroutine has parked:
-// Clang cannot follow that.
+// For a lock that one function takes and another releases, most often after the goroutine has
+// parked: Clang cannot follow that.
 class UncheckedLock {
  public:
   void lock() {
-    if (!try_lock()) lock_slowly();
+    if (!try_lock()) lock_slow();
   }
 
   bool try_lock() {
@@ -51,7 +52,7 @@ class UncheckedLock {
   static constexpr int kSpins = 60;
 #endif
 
-  [[gnu::noinline]] void lock_slowly() {
+  [[gnu::noinline]] void lock_slow() {
     for (int spin = 0; spin < kSpins; ++spin) {
       cpu_relax();
       // relaxed: only a hint; try_lock acquires

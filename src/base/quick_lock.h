@@ -91,7 +91,7 @@ class UncheckedQuickLock {
   // prepare_fences() has been called.
   void lock() {
     if (!words_.try_lock()) [[unlikely]]
-      lock_slowly();
+      lock_slow();
   }
   bool try_lock() { return words_.try_lock(); }
   void unlock() {
@@ -123,7 +123,7 @@ class UncheckedQuickLock {
     return false;
   }
 
-  [[gnu::noinline]] void lock_slowly() {
+  [[gnu::noinline]] void lock_slow() {
     if (spin_for_it()) return;
     do {
       words_.call_for_it();

@@ -42,7 +42,7 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   waiter.select = nullptr;
   list.push(waiter, presence);
   channel.lock.unlock();
-  presence.leave();
+  presence.end();
   who.block_thread();
   return waiter.result;
 }

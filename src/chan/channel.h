@@ -19,7 +19,7 @@
 
 #include "base/quick_lock.h"
 #include "chan/chan_state.h"
-#include "chan/claim.h"
+#include "chan/select_word.h"
 #include "sched/wait_list.h"
 #include "sched/waiter.h"
 

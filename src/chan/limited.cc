@@ -52,7 +52,7 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot, 
                            const WaitLimit& limit, Presence& presence) {
   ChanSleeper self(channel, list, slot);
   list.push(self, presence);
-  presence.leave();
+  presence.end();
   bool woken = limit.source == nullptr
                    ? self.waiter.wait_until(limit.deadline, reason, unlock_channel,
                                             withdraw_operation, &self)

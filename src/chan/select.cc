@@ -1,4 +1,4 @@
-// select.cc: the first of several channel operations that can go on. Protocol [select]: claim.h.
+// select.cc: the first of several channel operations that can go on. [select]: select_word.h.
 //
 //   1. Looks at every channel without its lock. Chooses one of those that seem ready at random,
 //      locks it alone, and does it.
@@ -262,7 +262,7 @@ Choice wait_and_unlock(Cases cases, Locks& locks, std::int64_t deadline_ns, Pres
   Waiter who(&channels);
   Wait wait{locks, {}};
   show_records(cases, locks, who, wait.word, presence);
-  presence.leave();
+  presence.end();
   bool woken = who.wait_until(deadline_ns, WaitReason::select, release, withdraw_select, &wait);
   take_records_back(locks);
   if (!woken) return {Chosen::time_is_up};
@@ -308,7 +308,7 @@ Choice select(const Select& select) {
   Locks locks(cases, select.in_lock_order);
   if (locks.empty()) {
     if (returns_at_once) return {Chosen::none_is_ready};
-    presence.leave();
+    presence.end();
     return wait_for_time(deadline_of(select));
   }
 

@@ -23,7 +23,7 @@ using flow::ContextEnd;
 
 // A cancel is on its way down from a node. If that was a goroutine's and run() dropped it there,
 // nobody waits for it.
-class Settling {
+class Completing {
  public:
   void add(int) {
     if (goroutine_id() != 0) {
@@ -115,7 +115,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
 
   Held link;                  // the one that took it off its parent's list
   bool asks_to_stop = false;  // the one that cancels it: there was a stop_source
-  Settling settling;          // between its end and the end of all below it
+  Completing completing;      // between its end and the end of all below it
 
  private:
   void leave_parent();

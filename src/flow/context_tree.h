@@ -10,16 +10,16 @@
 //   cancel    1. Under the node's lock: the node is over, and its children are taken off its list;
 //                the children that are not dying are kept alive. done() closes. Then the same for
 //                each child, and for theirs.
-//             2. Another cancel may have ended some of them before: waits until those are settled.
-//             3. All are settled.
+//             2. Another cancel may have ended some of them before: waits until those are complete.
+//             3. All are complete.
 //             4. Runs the callbacks of stop tokens, which may do anything.
 //             Step 1 is whole: the end of run() does not drop a goroutine in it. If the node was
-//             over before step 1, cancel waits until it is settled.
+//             over before step 1, cancel waits until it is complete.
 //
 // No loss   add and step 1 look at the list under the same lock. So cancel takes the child along,
 //           or add says that it came too late.
 // All       So when cancel returns, everything below the node is over, no matter which cancel came
-//           first: *settled* says just that. Waiting goes down the tree only, and never for a
+//           first: *complete* says just that. Waiting goes down the tree only, and never for a
 //           callback, so there is no cycle.
 // Lifetime  A child on the list exists while the list's lock is held: it has to leave before it
 //           goes. To look at it longer, share it. A node is taken off a list once, and the taker
@@ -53,7 +53,7 @@ class ContextEndWord {
 };
 
 // Node has: Held, a pointer that keeps a node alive; how, a ContextEndWord; lock; children, next,
-// previous, listed, link; settling, with add(1), done() and wait() of a WaitGroup; and
+// previous, listed, link; completing, with add(1), done() and wait() of a WaitGroup; and
 //   Whole                  while one lives, a goroutine that cancels is not dropped
 //   kind_of_end(why)       how it is over, if it is by a cancel for this reason
 //   end_locked()           it is over now; returns what to call when the lock is released
@@ -97,13 +97,13 @@ class ContextTree {
   static void cancel(Node& top, ContextEnd why, CallBack call_back) {
     Line ended, ended_by_others;
     if (!end_all(top, why, ended, ended_by_others)) {
-      top.settling.wait();
+      top.completing.wait();
       return;
     }
-    while (Held node = ended_by_others.take_first()) node->settling.wait();
-    top.settling.done();
+    while (Held node = ended_by_others.take_first()) node->completing.wait();
+    top.completing.done();
     for (Node* node = ended.first(); node != nullptr; node = Line::next_of(*node))
-      node->settling.done();
+      node->completing.done();
     call_back(top);
     while (Held node = ended.take_first()) call_back(*node);
   }
@@ -148,7 +148,7 @@ class ContextTree {
   static bool end_and_take_children(Node& node, ContextEnd why, Line& to_do) {
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
-    node.settling.add(1);
+    node.completing.add(1);
     node.how.set(node.kind_of_end(why));
     auto tell = node.end_locked();
     Node* child = node.children;

@@ -11,9 +11,9 @@
 //        t1: a stretch whose owner did not wait begins after now, any other at most `burst` before
 //        its end, which is `burst` after its turn. And each ends before t2 + burst / rate. As they
 //        do not overlap, they hold at most burst + rate * (t2 - t1) tokens.
-// Ticks  Time is counted in nanoseconds. If it takes longer than kLongest of them to fill the bucket,
-//        time is counted in longer ticks, so that it takes kLongest. No stretch ends after kLast, so no
-//        sum overflows.
+// Ticks  Time is counted in nanoseconds. If it takes longer than kLongest of them to fill the
+//        bucket, time is counted in longer ticks, so that it takes kLongest. No stretch ends after
+//        kLast, so no sum overflows.
 #include <magpie/rate_limiter.h>
 
 #include <algorithm>
@@ -63,8 +63,8 @@ RateLimiter::RateLimiter(double rate, std::int64_t burst)
 
 std::int64_t RateLimiter::ticks_now() const { return detail::steady_now_ns() / tick_ns_; }
 
-// Of no more than the burst. Whole ticks per token if these are many: the product as a floating-point
-// number would be inexact, and a bucket not hold its burst one by one.
+// Of no more than the burst. Whole ticks per token if these are many: the product as a
+// floating-point number would be inexact, and a bucket not hold its burst one by one.
 std::int64_t RateLimiter::cost_of(std::int64_t tokens) const {
   constexpr double kMany = 1e9;
   if (ticks_per_token_ >= kMany) return static_cast<std::int64_t>(ticks_per_token_) * tokens;

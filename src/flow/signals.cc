@@ -1,10 +1,10 @@
 // signals.cc: from the kernel to the channels that asked.
 //
-//   the handler, on any thread:   notes the kind in `pending`, and wakes the keeper
-//   the keeper, a plain thread:   takes what is pending, sends it to each channel that wants it
+//   the handler, on any thread:    notes the kind in `pending`, and wakes the courier
+//   the courier, a plain thread:   takes what is pending, sends it to each channel that wants it
 //
 // The handler does nothing but two atomic steps and a futex call, whatever it interrupted. The
-// keeper is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
+// courier is no thread of a runtime, so it is there between runs too, and while all Ps compute. It
 // lets in just the signals that are wanted: also in programs that block signals in all their
 // threads.
 //
@@ -12,13 +12,13 @@
 //            holds, is in it: if the kind is among those, the signal is the same one; if not, there
 //            is room.
 // At the end A signal that no channel wants does what it did before: the handler calls the
-//            former one; if that is the default, the keeper sends the signal once more after that
+//            former one; if that is the default, the courier sends the signal once more after that
 //            was put back. So it is received, or has its usual effect.
 // Dispositions  are set under the mutex. The handler sets none: it may be late, and a channel that
 //            wants the signal may have come since it looked.
 // fork()     The forking thread blocks all of them until the child has the former dispositions
 //            back: a signal to the child waits in the kernel, and then has its usual effect there.
-// Deadlocks  The keeper is counted among the library's threads, and says whether anybody waits for
+// Deadlocks  The courier is counted among the library's threads, and says whether anybody waits for
 //            it (sched/rest/deadlock.h).
 #include <magpie/signals.h>
 
@@ -83,11 +83,11 @@ void for_each(SignalSet set, F f) {
 }
 
 struct Registry {
-  // atomic, published: by the handler, taken by the keeper
+  // atomic, published: by the handler, taken by the courier
   base::Atomic<SignalSet> pending{0};
   // atomic, written under mutex: for the handler. What it releases is `former`
   base::Atomic<SignalSet> wanted{0};
-  base::Event changed;  // the keeper sleeps here
+  base::Event changed;  // the courier sleeps here
 
   // Nobody calls the runtime with it: a goroutine that did could go on on another thread.
   std::mutex mutex;
@@ -160,7 +160,7 @@ void stop_catching(int signal) {
   all.wanted.fetch_and(~bit_of(signal), base::release);  // with the handler's acquire
 }
 
-// ---- the keeper
+// ---- the courier
 
 // With the registry's mutex. Somebody else may have put our handler back after the last one who
 // wanted the signal had ended: it would send it here again.
@@ -188,7 +188,7 @@ void let_in_what_is_wanted() {
   pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
-void* keep(void*) {
+void* deliver_signals(void*) {
   pthread_setname_np(pthread_self(), "magpie-signals");
   sched::visit_unnoted();
   for (;;) {
@@ -210,9 +210,9 @@ bool is_awaited() {
 
 // ---- forks
 
-// 0: there is none. Called in the middle of a fork() too, where other handlers hold locks. So a goroutine does not
-// enter the runtime: without a P it would wait there, and never go on if the runtime ended. Its thread keeps the
-// runtime there.
+// 0: there is none. Called in the middle of a fork() too, where other handlers hold locks. So a
+// goroutine does not enter the runtime: without a P it would wait there, and never go on if the
+// runtime ended. Its thread keeps the runtime there.
 int preempting_signal() {
   bool is_goroutine = sched::current_m() != nullptr;
   if (!is_goroutine && !sched::begin_visit()) return 0;
@@ -291,12 +291,12 @@ void start_keeper() {
   sigset_t everything, before;
   sigfillset(&everything);
   pthread_sigmask(SIG_SETMASK, &everything, &before);
-  pthread_t keeper;
-  int error = pthread_create(&keeper, nullptr, keep, nullptr);
+  pthread_t courier;
+  int error = pthread_create(&courier, nullptr, deliver_signals, nullptr);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0)
     throw std::system_error(error, std::generic_category(), "magpie: a thread for Signals");
-  pthread_detach(keeper);
+  pthread_detach(courier);
   all.has_keeper = true;
   sched::set_library_thread(is_awaited);
 }
@@ -335,7 +335,7 @@ void unsubscribe(SignalSubscription& subscription) {
   SignalSet others = 0;
   for (SignalSubscription* one : all.subscriptions) others |= one->wanted;
   for_each(subscription.wanted & ~others, stop_catching);
-  all.changed.set();  // the keeper blocks them, and sends on what is pending
+  all.changed.set();  // the courier blocks them, and sends on what is pending
 }
 
 }  // namespace
@@ -343,7 +343,7 @@ void unsubscribe(SignalSubscription& subscription) {
 
 namespace magpie {
 
-// With the registry's mutex, by the keeper.
+// With the registry's mutex, by the courier.
 void detail::SignalSubscription::deliver(int signal) {
   // Others only receive: what was sent last is in the channel, as many as it holds.
   std::size_t held = std::min(channel.size(), sent.size());

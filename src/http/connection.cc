@@ -131,7 +131,7 @@ bool Connection::receive_more() {
     return read_head();
   }
   if (has_to_end || detail::steady_now_ns() >= idle_due_ns_) return false;
-  return rest();
+  return go_dormant();
 }
 
 // False: the end. Half a head is no request, so there is nobody to answer.
@@ -153,12 +153,12 @@ bool Connection::bytes_are_here() const {
 }
 
 // Idle for a while. Gives the buffers back and waits on. False: until the end.
-bool Connection::rest() {
-  if (!core_.idle_connections_rest()) return false;
+bool Connection::go_dormant() {
+  if (!core_.idle_connections_go_dormant()) return false;
   const bool may_skip_line = exchange_->in.may_skip_line();
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
-  clock_.enter_until(Phase::resting, idle_due_ns_);
+  clock_.enter_until(Phase::dormant, idle_due_ns_);
   char byte = 0;
   std::size_t n = 0;
   try {

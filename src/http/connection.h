@@ -4,7 +4,7 @@
 //     wait for a head --> parse --> handler --> finish, drain --+--> close
 //        ^    |  idle for a second                              |
 //        |    v                                                 |
-//        |  rest: without buffers, one page of stack            |
+//        |  dormant: without buffers, one page of stack         |
 //        +------------------- keep alive <----------------------+
 //
 // A request, file by file:
@@ -85,7 +85,7 @@ class Connection {
   bool receive_more();
   bool read_head();
   bool bytes_are_here() const;
-  bool rest();
+  bool go_dormant();
   bool answer();
   const Route* begin_request();
   void call_handler();
@@ -95,7 +95,7 @@ class Connection {
   ServerCore& core_;
   std::unique_ptr<net::Stream> stream_;
   PhaseClock clock_;
-  std::unique_ptr<Exchange> exchange_;  // null: at rest
+  std::unique_ptr<Exchange> exchange_;  // null: dormant
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;

@@ -1,6 +1,6 @@
-// exchange.h: what a connection needs while it is not at rest: buffers, a request and its response.
+// exchange.h: what a connection needs while it is not dormant: buffers, a request and its response.
 //
-// Thousands of connections may go to rest together. So an exchange, with its input buffer, is whole
+// Thousands of connections may go dormant together. So an exchange, with its input buffer, is whole
 // pages, taken from the system and given back to it. In the heap it would stay, between the small
 // things that connections keep.
 #pragma once

@@ -29,7 +29,7 @@ PhaseTimes times_of(const ServerOptions& options) {
   set(Phase::busy, detail::kNoDeadline);
   set(Phase::idle, std::min(ns_or_never(options.rest_after), ns_or_never(options.idle_timeout)));
   const std::int64_t idle = ns_or_never(options.idle_timeout);
-  set(Phase::resting,
+  set(Phase::dormant,
       idle == detail::kNoDeadline ? idle : std::max<std::int64_t>(idle - times.of(Phase::idle), 0));
   set(Phase::fresh, ns_or_never(options.header_timeout));
   set(Phase::head, ns_or_never(options.header_timeout));
@@ -75,7 +75,7 @@ ServerCore::ServerCore(ServerOptions options)
   exchanges_.reserve(kKeptExchanges);
 }
 
-bool ServerCore::idle_connections_rest() const {
+bool ServerCore::idle_connections_go_dormant() const {
   return options_.rest_after.count() > 0 &&
          ns_or_never(options_.rest_after) < ns_or_never(options_.idle_timeout);
 }

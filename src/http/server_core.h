@@ -40,7 +40,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const ServerOptions& options() const { return options_; }
   const Router& router() const { return router_; }
   const Handler& handler() const { return handler_; }
-  bool idle_connections_rest() const;
+  bool idle_connections_go_dormant() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
   std::int64_t body_time_ns() const { return timeouts_->time_of(Phase::body); }
   std::int64_t idle_time_ns() const;  // between requests, with and without buffers

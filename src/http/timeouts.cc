@@ -32,7 +32,7 @@ constexpr int kAskAtOnce = 1024;
 
 // Phases in which the server waits for the peer to begin, or to go on with, a header.
 constexpr bool is_silent(Phase phase) {
-  return phase == Phase::idle || phase == Phase::resting || phase == Phase::fresh ||
+  return phase == Phase::idle || phase == Phase::dormant || phase == Phase::fresh ||
          phase == Phase::head;
 }
 
@@ -80,8 +80,8 @@ void PhaseClock::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
     ended_ = false;
     stream_.set_deadline(net::Stream::TimePoint::max());
   }
-  // Rest goes on with what idleness began.
-  if (phase != phase_ && phase != Phase::resting) since_ns_ = now_ns;
+  // A dormant connection has been idle since it fell idle.
+  if (phase != phase_ && phase != Phase::dormant) since_ns_ = now_ns;
   phase_ = phase;
   to_end_ = false;
   due_ns_ = due_ns;
@@ -105,7 +105,7 @@ void PhaseClock::hasten_locked(std::int64_t now_ns) {
     due_ns_ = std::min(due_ns_, since_ns_ + kLastRequestNs);
   } else if (phase_ == Phase::fresh) {
     due_ns_ = std::min(due_ns_, since_ns_ + kFirstRequestNs);
-  } else if (phase_ == Phase::resting) {
+  } else if (phase_ == Phase::dormant) {
     due_ns_ = now_ns;
   } else {
     return;  // a header that has begun has its time
@@ -128,7 +128,7 @@ std::optional<std::int64_t> PhaseClock::rank_locked(std::int64_t now_ns) const {
       if (silence >= kMaybeSilentNs) return since_ns_ - kClass;
       return std::nullopt;
     case Phase::idle:
-    case Phase::resting:
+    case Phase::dormant:
       return since_ns_;
     default:
       return std::nullopt;

@@ -36,7 +36,7 @@ namespace magpie::http {
 enum class Phase : std::uint8_t {
   busy,       // a handler runs: as long as it likes
   idle,       // between requests, with its buffers
-  resting,    // between requests, without
+  dormant,    // between requests, without
   fresh,      // nothing has come since the connection began
   head,       // part of a header has come
   body,       // a handler waits for more of the body

@@ -10,7 +10,7 @@ using timer::kNever;
 using timer::TimerSet;
 
 Deadline::~Deadline() {
-  sched::disarm_and_settle(*this);
+  sched::disarm_and_wait(*this);
   sched::Entry entry;  // as in set()
   core_.wait_for_lock_holder();
 }

@@ -74,15 +74,15 @@ Descriptor::Registered Descriptor::register_once(Presence& here, int& error) {
 }
 
 Closing::User Descriptor::forget_earlier_run() {
-  Closing::User user;
-  {
-    Presence here;
-    user = here.m() == nullptr ? Closing::User::thread : Closing::User::goroutine;
-    if (run_of_users_.load(base::acquire) == here.generation()) [[likely]]  // with forget_run()
-      return user;
+  // A goroutine keeps its run() from ending while it runs, so it looks without entering the
+  // runtime. A plain thread would have to visit: forget_earlier_runs() does.
+  if (sched::current_m() == nullptr) [[unlikely]] {
+    forget_earlier_runs();
+    return Closing::User::thread;
   }
-  forget_earlier_runs();
-  return user;
+  if (run_of_users_.load(base::acquire) != sched::current_run()) [[unlikely]]  // with forget_run()
+    forget_earlier_runs();
+  return Closing::User::goroutine;
 }
 
 // What is left of a run(): to be done with outside, as it frees and wakes.
@@ -315,7 +315,7 @@ Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
           // A goroutine may be gone now. A thread is here.
           if (is_thread) {
             if (waits) sched::want_events();
-            self.here.leave();
+            self.here.end();
           }
           return waits;
         },

@@ -26,6 +26,7 @@
 #include "sched/presence.h"
 #include "sched/run/runtime.h"
 #include "sched/spawn.h"
+#include "sched/taking/bound.h"
 #include "sched/waiter.h"
 
 namespace magpie::detail {
@@ -68,7 +69,7 @@ void run_in_place(M* m, G* child) {
   start_running(m, child);
 
   m->grip.leave();
-  child->body(child->room, detail::TaskOrder::run);  // its exception is in its outcome
+  child->body(child->payload, detail::TaskOrder::run);  // its exception is in its outcome
   if (child->extra != nullptr) [[unlikely]]
     destroy_locals(*child->extra);
   note_body_is_over(child);
@@ -79,7 +80,7 @@ void run_in_place(M* m, G* child) {
       // The child ended with a ThreadLock. The thread is its joiner's too, and stays.
       [[unlikely]] {
     child->bound = false;
-    m->thread_locks = 0;
+    end_thread_locks(m);
   }
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;
@@ -282,7 +283,7 @@ Joined wait_for_task(TaskRef ref, const WaitLimit& limit) {
 
 void drop_what_is_left(Task* task) noexcept {
   G* g = g_of(task);
-  g->body(g->room, TaskOrder::drop);
+  g->body(g->payload, TaskOrder::drop);
 }
 
 namespace {

@@ -21,7 +21,7 @@ inline const Options& current_options() { return runtime->options; }
 class Presence {
  public:
   Presence() : entered_(m() == nullptr && begin_visit()) {}
-  ~Presence() { leave(); }
+  ~Presence() { end(); }
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
@@ -31,7 +31,7 @@ class Presence {
   M* m() const { return entry_.m(); }  // null: a plain thread
 
   // Call this before blocking.
-  void leave() {
+  void end() {
     if (entered_) [[unlikely]] {
       entered_ = false;
       end_visit();

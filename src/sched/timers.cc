@@ -71,7 +71,7 @@ TimerSet::Removal disarm(Timer& timer) {
   return TimerSet::remove(timer);
 }
 
-void disarm_and_settle(Timer& timer) {
+void disarm_and_wait(Timer& timer) {
   // Again after a fire that ended: it may have put the timer into a set again.
   for (int spin = 1; disarm(timer) == TimerSet::Removal::firing; ++spin) {
     base::cpu_relax();

@@ -22,7 +22,7 @@ timer::TimerSet::Removal disarm(Timer& timer);
 
 // The same, but waits briefly until no other thread touches the record any more. The caller must
 // not hold a lock that fire takes.
-void disarm_and_settle(Timer& timer);
+void disarm_and_wait(Timer& timer);
 
 // fire or drop calls abandon() as its last touch of a timer that has no owner any more. The timer's
 // drop is then called once more: by a goroutine that calls drop_abandoned(), or as the runtime

@@ -1,7 +1,7 @@
 // visit.h: a plain thread uses the runtime.
 //
-// run() does not tear the runtime down while a plain thread visits it. So a visit is brief, and never blocks.
-// How visitors and the end of run() agree: [outsider], run/outsider_gate.h.
+// run() does not tear the runtime down while a plain thread visits it. So a visit is brief, and
+// never blocks. How visitors and the end of run() agree: [outsider], run/outsider_gate.h.
 #pragma once
 
 namespace magpie::sched {
@@ -22,9 +22,10 @@ class Visit {
   bool alive_;
 };
 
-// The process has a thread of the library's own that belongs to no runtime. It wakes only goroutines that wait for
-// it: is_awaited() tells whether there are any, or the thread is about to wake one. The detection of deadlocks
-// (rest/deadlock.h) asks when all goroutines wait. Null: there is no such thread.
+// The process has a thread of the library's own that belongs to no runtime. It wakes only
+// goroutines that wait for it: is_awaited() tells whether there are any, or the thread is about to
+// wake one. The detection of deadlocks (rest/deadlock.h) asks when all goroutines wait. Null: there
+// is no such thread.
 void set_library_thread(bool (*is_awaited)());
 
 // The calling thread is that thread: its visits do not hide deadlocks.

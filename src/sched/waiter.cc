@@ -105,7 +105,7 @@ bool Waiter::wait_until(std::int64_t deadline_ns, WaitReason reason, bool (*comm
   arm_and_hold(entry.m(), timed, deadline_ns);
   park(reason, Timed::commit_step, &timed);
   if (timed.time_was_up) return false;
-  disarm_and_settle(timed);
+  disarm_and_wait(timed);
   return true;
 }
 

@@ -88,7 +88,8 @@ class TimerFiring {
     decided_ = true;
     return orphaned_;
   }
-  // The same for one whose run() ends while it is in a set: a word that was left is not for the next run().
+  // The same for one whose run() ends while it is in a set: a word that was left is not for the
+  // next run().
   [[nodiscard]] bool drop() {
     (void)take_word();
     return decide();

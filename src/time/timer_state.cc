@@ -94,9 +94,9 @@ bool TimerState::deliver_locked(std::int64_t now_ns) {
       unseen_ns = now_ns;
     } else {
       // Under the lock although it may wake a receiver: a stop() that comes now must find the
-      // value, to take it back. It never blocks, and takes no lock but the channel's. Full: the tick
-      // before was not received. Closed, by a user: nobody wants it, and no caller is here whom an
-      // exception could tell.
+      // value, to take it back. It never blocks, and takes no lock but the channel's. Full: the
+      // tick before was not received. Closed, by a user: nobody wants it, and no caller is here
+      // whom an exception could tell.
       TimePoint now = as_time_point(now_ns);
       Outgoing<TimePoint> value(now);
       (void)try_send(ChanAccess::core(values), value.address());

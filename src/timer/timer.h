@@ -16,7 +16,7 @@
 // Lifetime  After remove said `removed` or `idle`, or is_idle() said yes, the owner may reuse or
 //           destroy the record. After `firing` it may not yet: a thread is in fire(). An owner
 //           whose memory goes away waits for that thread, and then removes the timer again, as fire
-//           may have put it into a set (settle). Other owners let fire find out.
+//           may have put it into a set. Other owners let fire find out.
 // Orders    [timer] the thread that makes it idle releases what was done, the owner's look acquires
 //           it. Without the lock, the set in the word is only a hint where to lock. Under the lock
 //           it is read again.
@@ -56,8 +56,8 @@ class TimerWord {
 
   // The last touch of the thread that took it out: the owner may put it into another set, under
   // another lock.
-  void leave() { word_.store(kIdle, base::release); }   // [timer] with view()
-  void finish() { word_.store(kIdle, base::release); }  // [timer] with view()
+  void make_idle() { word_.store(kIdle, base::release); }  // [timer] with view()
+  void finish() { word_.store(kIdle, base::release); }     // [timer] with view()
 
  private:
   static constexpr std::uintptr_t kIdle = 0, kFiring = 1;

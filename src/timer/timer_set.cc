@@ -215,7 +215,7 @@ void TimerSet::remove_locked(Timer& timer) {
     default:
       remove_stray_locked(timer);
   }
-  timer.word.leave();
+  timer.word.make_idle();
   publish_locked(size() - 1);
 }
 
@@ -224,7 +224,7 @@ TimerSet::Removal TimerSet::remove(Timer& timer) {
     auto [set, firing] = timer.word.view();
     if (set == nullptr) return firing ? Removal::firing : Removal::idle;
     if (set->is_forgotten()) [[unlikely]] {
-      timer.word.leave();
+      timer.word.make_idle();
       return Removal::removed;
     }
     base::Guard hold(set->lock_);

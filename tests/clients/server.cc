@@ -1,5 +1,5 @@
-// server.cc: what tests/clients/run talks to with other people's programs. Arguments: certificate and key. Prints the ports of HTTP
-// and HTTPS, and serves until its input ends.
+// server.cc: what tests/clients/run talks to with other people's programs. Arguments: certificate
+// and key. Prints the ports of HTTP and HTTPS, and serves until its input ends.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 

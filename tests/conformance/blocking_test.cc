@@ -1,4 +1,5 @@
-// blocking_test.cc: a goroutine that blocks its thread does not keep others from running, declared or not.
+// blocking_test.cc: a goroutine that blocks its thread does not keep others from running, declared
+// or not.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -159,7 +160,8 @@ RT_TEST(Blocking, ManyTimesByMany) {
   EXPECT_EQ(calls.load(), 400);
 }
 
-// Long ones first, so that Ps are handed over at once; then short ones, which say that this was wrong.
+// Long ones first, so that Ps are handed over at once; then short ones, which say that this was
+// wrong.
 RT_TEST(Blocking, LongAndShortCallsMayBeMixed) {
   std::atomic<int> calls{0};
   for (const int microseconds : {300, 0, 300, 1}) {
@@ -180,14 +182,15 @@ RT_TEST(Blocking, LongAndShortCallsMayBeMixed) {
   EXPECT_EQ(calls.load(), 4 * 20 * 10);
 }
 
-// All calls that are made while others wait hand their P over; the threads without one that compute instead are stopped.
+// All calls that are made while others wait hand their P over; the threads without one that compute
+// instead are stopped.
 TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
   run(Options{.procs = 1, .time_slice = 1ms}, [] {
     std::atomic<bool> stop{false};
     std::atomic<int> computing{0};
     WaitGroup group;
-    constexpr int kMany = 12;
-    for (int i = 0; i < kMany; ++i) {
+    constexpr int kCalls = 12;
+    for (int i = 0; i < kCalls; ++i) {
       group.go([&] {
         blocking([] { usleep(1000); });
         ++computing;
@@ -196,7 +199,7 @@ TEST(Blocking, WhoHandedItsPOverAndThenComputesTakesTurnsLikeOthers) {
     }
     EXPECT_TRUE(eventually([&] {
       sleep_for(1ms);
-      return computing.load() == kMany;
+      return computing.load() == kCalls;
     }));
     EXPECT_GT(stats().total.handoffs, 3U);
     stop.store(true);
@@ -220,7 +223,8 @@ TEST(Blocking, IsNoDeadlock) {
   });
 }
 
-// Nothing has happened for long, so nobody looks after the Ps any more; then somebody needs the one that is held.
+// Nothing has happened for long, so nobody looks after the Ps any more; then somebody needs the one
+// that is held.
 TEST(Blocking, AfterALongQuietThePOfOneWhoBlocksIsTakenWhenItIsNeeded) {
   run(Options{.procs = 2, .preempt = false}, [] {
     Pipe gate;
@@ -272,31 +276,32 @@ TEST(Blocking, ThreadsAreUsedAgain) {
 
 TEST(Blocking, ThreadsThatNobodyNeedsEndAfterAWhile) {
   run(Options{.procs = 2}, [] {
-    constexpr int kMany = 40;
+    constexpr int kCalls = 40;
     Pipe gate;
     WaitGroup group;
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kCalls; ++i) {
       group.go([&] { blocking([&] { gate.block_until_written(); }); });
     }
     EXPECT_TRUE(eventually([] {
       sleep_for(1ms);
-      return num_threads() >= kMany;
+      return num_threads() >= kCalls;
     }));
-    for (int i = 0; i < kMany; ++i) gate.write_one();
+    for (int i = 0; i < kCalls; ++i) gate.write_one();
     group.wait();
     EXPECT_TRUE(eventually([] {
       sleep_for(50ms);
-      return num_threads() <= kMany / 4;
+      return num_threads() <= kCalls / 4;
     }));
     // And those that are left, and new ones, do as well.
-    for (int i = 0; i < kMany; ++i)
+    for (int i = 0; i < kCalls; ++i)
       group.go([&] { blocking([&] { gate.block_until_written(); }); });
-    for (int i = 0; i < kMany; ++i) group.go([&] { gate.write_one(); });
+    for (int i = 0; i < kCalls; ++i) group.go([&] { gate.write_one(); });
     group.wait();
   });
 }
 
-// Their goroutines compute for less than it takes to be found to compute, and then sleep; loops want their Ps all the time.
+// Their goroutines compute for less than it takes to be found to compute, and then sleep; loops
+// want their Ps all the time.
 TEST(Blocking, UndeclaredCallsAreNotInterrupted) {
   run(Options{.procs = 2}, [] {
     std::atomic<bool> stop{false};

@@ -13,13 +13,8 @@
 namespace magpie {
 namespace {
 
-using support::eventually;
 using support::PlainThread;
-
-// True once so many goroutines wait.
-bool waiting(std::size_t count) {
-  return eventually([count] { return stats().waiting == count; });
-}
+using support::waiting_is;
 
 // ---- plain threads
 
@@ -67,7 +62,7 @@ TEST(ChannelsAfterRun, ReceiversThatWereDroppedGetNothing) {
   Chan<int> c(1);
   run([&] {
     for (int i = 0; i < 10; ++i) go([&c] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(10));
+    ASSERT_TRUE(waiting_is(10));
   });
   EXPECT_TRUE(c.try_send(7));
   EXPECT_FALSE(c.try_send(8));
@@ -81,7 +76,7 @@ TEST(ChannelsAfterRun, SendersThatWereDroppedSendNothing) {
   Chan<int> c;
   run([&] {
     for (int i = 0; i < 10; ++i) go([&c, i] { c.send(i); });
-    ASSERT_TRUE(waiting(10));
+    ASSERT_TRUE(waiting_is(10));
   });
   EXPECT_EQ(c.try_recv(), std::nullopt);
   run([&] {
@@ -94,7 +89,7 @@ TEST(ChannelsAfterRun, CloseDoesNotWakeTheDropped) {
   Chan<int> c;
   run([&] {
     for (int i = 0; i < 10; ++i) go([&c] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(10));
+    ASSERT_TRUE(waiting_is(10));
   });
   c.close();
   EXPECT_EQ(c.recv(), std::nullopt);
@@ -106,14 +101,14 @@ TEST(ChannelsAfterRun, AThreadThatWaitsAmongTheDroppedIsStillServed) {
   std::optional<std::thread> thread;
   run([&] {
     go([&c] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     thread.emplace([&] {
       EXPECT_EQ(c.recv(), 7);
       thread_received = true;
     });
     // The thread may come before or after the second goroutine.
     go([&c] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(2));
+    ASSERT_TRUE(waiting_is(2));
   });
   run([&] { c.send(7); });
   thread->join();

@@ -14,11 +14,7 @@ namespace magpie {
 namespace {
 
 using support::eventually;
-
-// True once so many goroutines wait.
-bool waiting(std::size_t count) {
-  return eventually([count] { return stats().waiting == count; });
-}
+using support::waiting_is;
 
 // ---- unbuffered
 
@@ -29,7 +25,7 @@ RT_TEST(Channels, AnUnbufferedSendWaitsForItsReceiver) {
     c.send(7);
     sent = true;
   });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_FALSE(sent);
   EXPECT_EQ(c.recv(), 7);
   sender.join();
@@ -39,7 +35,7 @@ RT_TEST(Channels, AnUnbufferedSendWaitsForItsReceiver) {
 RT_TEST(Channels, AnUnbufferedReceiveWaitsForItsSender) {
   Chan<int> c;
   auto receiver = spawn([&] { return c.recv(); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   c.send(7);
   EXPECT_EQ(receiver.join(), 7);
 }
@@ -106,7 +102,7 @@ RT_TEST(Channels, ASendToAFullBufferWaitsForRoom) {
   Chan<int> c(1);
   c.send(1);
   auto sender = spawn([&] { c.send(2); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(c.recv(), 1);
   EXPECT_EQ(c.recv(), 2);
   sender.join();
@@ -131,7 +127,7 @@ RT_TEST(Channels, AWaitingSendersValueComesAfterWhatIsInTheBuffer) {
   c.send(1);
   c.send(2);
   auto sender = spawn([&] { c.send(3); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   for (int i = 1; i <= 3; ++i) EXPECT_EQ(c.recv(), i);
 }
 
@@ -142,7 +138,7 @@ RT_TEST(Channels, WaitingReceiversAreServedInTheOrderInWhichTheyCame) {
   std::vector<JoinHandle<std::optional<int>>> receivers;
   for (int i = 0; i < 5; ++i) {
     receivers.push_back(spawn([&] { return c.recv(); }));
-    ASSERT_TRUE(waiting(static_cast<std::size_t>(i) + 1));
+    ASSERT_TRUE(waiting_is(static_cast<std::size_t>(i) + 1));
   }
   for (int i = 0; i < 5; ++i) c.send(i);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(receivers[static_cast<std::size_t>(i)].join(), i);
@@ -153,7 +149,7 @@ RT_TEST(Channels, WaitingSendersAreServedInTheOrderInWhichTheyCame) {
   std::vector<JoinHandle<void>> senders;
   for (int i = 0; i < 5; ++i) {
     senders.push_back(spawn([&c, i] { c.send(i); }));
-    ASSERT_TRUE(waiting(static_cast<std::size_t>(i) + 1));
+    ASSERT_TRUE(waiting_is(static_cast<std::size_t>(i) + 1));
   }
   for (int i = 0; i < 5; ++i) EXPECT_EQ(c.recv(), i);
 }
@@ -174,7 +170,7 @@ RT_TEST(Channels, CloseWakesEveryReceiver) {
   Chan<int> c;
   WaitGroup woken;
   for (int i = 0; i < 10; ++i) woken.go([&] { EXPECT_EQ(c.recv(), std::nullopt); });
-  ASSERT_TRUE(waiting(10));
+  ASSERT_TRUE(waiting_is(10));
   c.close();
   woken.wait();
 }
@@ -184,7 +180,7 @@ RT_TEST(Channels, CloseMakesEveryWaitingSenderThrow) {
   c.send(1);
   WaitGroup woken;
   for (int i = 0; i < 10; ++i) woken.go([&] { EXPECT_THROW(c.send(2), ClosedChannel); });
-  ASSERT_TRUE(waiting(10));
+  ASSERT_TRUE(waiting_is(10));
   c.close();
   woken.wait();
   EXPECT_EQ(c.recv(), 1);
@@ -243,7 +239,7 @@ TEST(Channels, TheNilChannelBlocksForEver) {
     go([] { Chan<int>::nil().send(1); });
     go([] { (void)Chan<int>::nil().recv(); });
     go([] { Chan<void>::nil().recv(); });
-    ASSERT_TRUE(waiting(3));
+    ASSERT_TRUE(waiting_is(3));
     for (int i = 0; i < 100; ++i) yield();
     EXPECT_EQ(stats().waiting, 3u);
   });
@@ -264,7 +260,7 @@ RT_TEST(Channels, TrySendIsRefusedWhenNobodyWaitsAndThereIsNoRoom) {
 RT_TEST(Channels, TrySendServesAWaitingReceiver) {
   Chan<int> c;
   auto receiver = spawn([&] { return c.recv(); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_TRUE(c.try_send(7));
   EXPECT_EQ(receiver.join(), 7);
 }
@@ -280,7 +276,7 @@ RT_TEST(Channels, TryRecvIsRefusedWhenThereIsNothing) {
 RT_TEST(Channels, TryRecvTakesFromAWaitingSender) {
   Chan<int> c;
   auto sender = spawn([&] { c.send(7); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(c.try_recv(), 7);
   sender.join();
 }

@@ -1,4 +1,5 @@
-// closures_test.cc: what a goroutine is given and what it leaves behind: where it may live, and when it is destroyed.
+// closures_test.cc: what a goroutine is given and what it leaves behind: where it may live, and
+// when it is destroyed.
 #include <array>
 #include <atomic>
 #include <cstdint>

@@ -183,8 +183,8 @@ RT_TEST(Context, StopTokenIsAskedToStop) {
   EXPECT_TRUE(context.with_cancel().stop_token().stop_requested());
 }
 
-// While a callback waits its goroutine keeps the thread: else another one there would pass for the callback itself, and
-// the standard library would let it destroy what runs.
+// While a callback waits its goroutine keeps the thread: else another one there would pass for the
+// callback itself, and the standard library would let it destroy what runs.
 RT_TEST(Context, ACallbackOfAStopTokenIsNotDestroyedWhileItWaits) {
   Context context = Context::background().with_cancel();
   Chan<void> gate;

@@ -28,7 +28,8 @@ void compute(std::chrono::microseconds time) {
   while (std::chrono::steady_clock::now() < until) let_signals_in();
 }
 
-// A goroutine with a ThreadLock computes, and then waits, again and again. Main returns at any time.
+// A goroutine with a ThreadLock computes, and then waits, again and again. Main returns at any
+// time.
 template <class Wait, class Main>
 void end_while_bound_goroutine_waits(Wait wait, Main main) {
   run(Options{.procs = 2}, [&] {
@@ -45,8 +46,8 @@ void end_while_bound_goroutine_waits(Wait wait, Main main) {
 
 constexpr int kRounds = 60;
 
-// A handle on the stack of a goroutine that is dropped is never given back, and its channel neither. This keeps the channel in
-// sight of leak checkers.
+// A handle on the stack of a goroutine that is dropped is never given back, and its channel
+// neither. This keeps the channel in sight of leak checkers.
 Chan<int> new_channel() {
   static auto* kept = new std::vector<Chan<int>>;
   return kept->emplace_back();
@@ -119,7 +120,8 @@ TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
   }
 }
 
-// Without a maker of threads everybody makes them. Here a goroutine's thread makes one while main returns.
+// Without a maker of threads everybody makes them. Here a goroutine's thread makes one while main
+// returns.
 std::atomic<bool> making_third{false}, main_returns{false}, third_began{false};
 
 TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
@@ -151,7 +153,8 @@ TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
   EXPECT_TRUE(third_began) << "run() has not waited for it";
 }
 
-// Functions that timers were to call are destroyed as run() ends. What they own may be timers that are armed too.
+// Functions that timers were to call are destroyed as run() ends. What they own may be timers that
+// are armed too.
 TEST(Ends, AFunctionThatATimerWasToCallMayOwnOtherTimers) {
   run([] {
     Context context = Context::background().with_timeout(2h);
@@ -161,7 +164,8 @@ TEST(Ends, AFunctionThatATimerWasToCallMayOwnOtherTimers) {
   });
 }
 
-// The destructor of such a function waits for a thread, and the thread stops another timer of the same run().
+// The destructor of such a function waits for a thread, and the thread stops another timer of the
+// same run().
 TEST(Ends, AThreadMayStopATimerWhileAFunctionThatAnotherWasToCallIsDestroyed) {
   struct WaitsForThread {
     explicit WaitsForThread(Timer timer)

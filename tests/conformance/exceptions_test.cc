@@ -1,5 +1,5 @@
-// exceptions_test.cc: the C++ runtime keeps exceptions per thread; here they belong to the goroutine, which may block while
-// it handles or throws one and go on on another thread.
+// exceptions_test.cc: the C++ runtime keeps exceptions per thread; here they belong to the
+// goroutine, which may block while it handles or throws one and go on on another thread.
 #include <atomic>
 #include <exception>
 #include <stdexcept>

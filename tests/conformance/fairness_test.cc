@@ -1,5 +1,5 @@
-// fairness_test.cc: goroutines that compute without ever calling the runtime share its Ps, and do not hold up those that wake
-// up beside them.
+// fairness_test.cc: goroutines that compute without ever calling the runtime share its Ps, and do
+// not hold up those that wake up beside them.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -56,8 +56,9 @@ TEST_P(Fairness, LoopsGetAboutAsMuchCpuTimeEach) {
         }
       });
     }
-    // Twenty slices for the one that got least. If they were not shared fairly, others would have many times as much, and ever
-    // more; what the system gives to one thread and not to another evens out.
+    // Twenty slices for the one that got least. If they were not shared fairly, others would have
+    // many times as much, and ever more; what the system gives to one thread and not to another
+    // evens out.
     EXPECT_TRUE(eventually([&] {
       sleep_for(5ms);
       auto [least, most] =
@@ -89,7 +90,8 @@ TEST_P(Fairness, GoroutinesThatAreWokenDoNotWaitForSlicesToEnd) {
     std::atomic<int> looping{0};
     Chan<int> wake_ups;
     WaitGroup loops;
-    // They hold every P once main waits; each wakes somebody before it loops, and nothing after that.
+    // They hold every P once main waits; each wakes somebody before it loops, and nothing after
+    // that.
     for (int i = 0; i < procs(); ++i) {
       loops.go([&] {
         wake_ups.send(1);
@@ -161,8 +163,8 @@ TEST(Fairness, WithoutPreemptionNothingIsReservedBehindALoop) {
   });
 }
 
-// Two Ps are busy for so long that goroutines of the global queue are overdue. Then both Ps look there, and have
-// nothing else to do soon after.
+// Two Ps are busy for so long that goroutines of the global queue are overdue. Then both Ps look
+// there, and have nothing else to do soon after.
 void keep_goroutines_in_line_behind_a_loop() {
   run(Options{.procs = 2, .preempt = false}, [] {
     constexpr int kOthers = 20;
@@ -240,7 +242,8 @@ TEST(Fairness, PairsThatWakeEachOtherGetTimeNotTurns) {
   });
 }
 
-// A loop that was stopped waits for three times as long as it made others wait. What it computed before they came is not theirs.
+// A loop that was stopped waits for three times as long as it made others wait. What it computed
+// before they came is not theirs.
 TEST(FairnessOfStops, ALoopIsNotStoppedForAsLongAsItComputedAlone) {
   run(Options{.procs = 1}, [] {
     constexpr auto kAlone = 1s;

@@ -1,5 +1,5 @@
-// few_threads_test.cc: a P stays idle for want of a thread. Goroutines that bring their own get it, and it is tried again for the
-// others.
+// few_threads_test.cc: a P stays idle for want of a thread. Goroutines that bring their own get it,
+// and it is tried again for the others.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ using namespace std::chrono_literals;
 using support::let_signals_in;
 using support::spin_until;
 
-// The goroutine ends with a ThreadLock, and its thread with it, while main waits in the middle of its loop.
+// The goroutine ends with a ThreadLock, and its thread with it, while main waits in the middle of
+// its loop.
 TEST(FewThreads, AStoppedGoroutineGoesOnWhenTheOnlyOtherThreadEnds) {
   run(Options{.procs = 1, .max_threads = 2}, [] {
     std::atomic<bool> over{false};
@@ -133,8 +134,8 @@ TEST(FewThreads, LoopsAreStoppedAfterTheIdlePsAreTakenAway) {
   }
 }
 
-// Below: two threads, of which one is in a call that blocks, or waits with a goroutine that is bound to it. The other one never
-// searches for work.
+// Below: two threads, of which one is in a call that blocks, or waits with a goroutine that is
+// bound to it. The other one never searches for work.
 
 constexpr Options kTwoThreads{.procs = 2, .max_threads = 2};
 
@@ -269,7 +270,8 @@ TEST(FewThreads, ABoundGoroutineIsServedByTheNetworkAlthoughTheOtherThreadBlocks
   close(ends[1]);
 }
 
-// Nobody looks after the network while a goroutine that it woke computes, but for a thread that is idle.
+// Nobody looks after the network while a goroutine that it woke computes, but for a thread that is
+// idle.
 TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirstComputes) {
   constexpr int kSysmon = 2;
   support::ThreadsAsk ask([](int number) { return number != kSysmon; });

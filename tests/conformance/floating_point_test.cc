@@ -1,4 +1,5 @@
-// floating_point_test.cc: the rounding mode is the processor's; here it belongs to the goroutine that set it.
+// floating_point_test.cc: the rounding mode is the processor's; here it belongs to the goroutine
+// that set it.
 #include <array>
 #include <atomic>
 #include <cfenv>

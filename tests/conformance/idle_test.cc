@@ -50,8 +50,9 @@ std::map<int, std::uint64_t> switches_of(const std::set<int>& threads) {
   return all;
 }
 
-// Parks a hundred goroutines and main, then looks at the runtime's threads until nothing happens for two seconds. A sanitizer's own threads are there
-// before run() and do not count, nor does the thread that looks.
+// Parks a hundred goroutines and main, then looks at the runtime's threads until nothing happens
+// for two seconds. A sanitizer's own threads are there before run() and do not count, nor does the
+// thread that looks.
 enum class Besides { nothing, listener, main_blocks, main_blocks_and_timer };
 bool stays_asleep(int procs, Besides besides) {
   const bool has_listener = besides == Besides::listener;

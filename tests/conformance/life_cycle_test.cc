@@ -1,4 +1,5 @@
-// life_cycle_test.cc: run() begins, main returns, the others are dropped, run() may be called again.
+// life_cycle_test.cc: run() begins, main returns, the others are dropped, run() may be called
+// again.
 
 #include <magpie/magpie.h>
 

@@ -1,5 +1,5 @@
-// limits_test.cc: no more threads, because the program set a limit or the system refuses them: what needs one waits, is said
-// once, and everything finishes.
+// limits_test.cc: no more threads, because the program set a limit or the system refuses them: what
+// needs one waits, is said once, and everything finishes.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -46,17 +46,17 @@ void expect_said_once(const std::string& said, const std::string& part) {
 }
 
 void yield_in_many() {
-  constexpr int kMany = 500;
+  constexpr int kGoroutines = 500;
   std::atomic<int> done{0};
   WaitGroup all;
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < kGoroutines; ++i) {
     all.go([&] {
       yield();
       ++done;
     });
   }
   all.wait();
-  EXPECT_EQ(done.load(), kMany);
+  EXPECT_EQ(done.load(), kGoroutines);
 }
 
 // What is written to stderr while it lives, also for somebody who waits for it.
@@ -235,12 +235,12 @@ TEST_P(Limits, BeyondTheLimitOnStoppedOnesThoseTakeTurns) {
 }
 
 TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
-  constexpr int kMostStopped = 8, kMany = 160;
+  constexpr int kMostStopped = 8, kLoops = 160;
   run(Options{.procs = procs(), .time_slice = 1ms, .max_preempted = kMostStopped}, [&] {
     std::atomic<int> done{0};
     WaitGroup all;
     int most_threads = 0;
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kLoops; ++i) {
       all.go([&] {
         const auto begin = cpu_time_of_this_thread();
         while (cpu_time_of_this_thread() - begin < 5ms) let_signals_in();
@@ -250,18 +250,19 @@ TEST_P(Limits, ManyThatComputeForLongTakeNoMoreThreadsThanMayBeStopped) {
     EXPECT_TRUE(eventually([&] {
       sleep_for(1ms);
       most_threads = std::max(most_threads, num_threads());
-      return done.load() == kMany;
+      return done.load() == kLoops;
     }));
     all.wait();
     EXPECT_GT(stats().total.preemptions, static_cast<std::uint64_t>(kMostStopped));
-    // Besides those that are stopped: one for each P, one for each that was begun or stopped at the same moment, and some that
-    // sleep: made ahead, or kept.
+    // Besides those that are stopped: one for each P, one for each that was begun or stopped at the
+    // same moment, and some that sleep: made ahead, or kept.
     EXPECT_LE(most_threads, kMostStopped + 4 * procs() + 12);
   });
 }
 
-// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may be. The first has to get the P,
-// although no thread is free that could take it over: it brings its own.
+// One is stopped while it holds a lock; the next waits for the lock, on the last thread there may
+// be. The first has to get the P, although no thread is free that could take it over: it brings its
+// own.
 TEST_P(Limits, AtTheLimitOfThreadsAStoppedHolderOfALockGoesOn) {
   run(Options{.procs = procs(), .max_threads = procs() + 1, .time_slice = 1ms}, [this] {
     std::mutex lock;

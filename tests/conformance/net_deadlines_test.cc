@@ -79,7 +79,8 @@ RT_TEST(Deadline, InThePastFailsAtOnceEvenIfThereAreBytes) {
   EXPECT_EQ(read_text(server, 1), "x");
 }
 
-// A read that took all there was leaves the next one to wait for news, and a read that fails must not keep them to itself.
+// A read that took all there was leaves the next one to wait for news, and a read that fails must
+// not keep them to itself.
 RT_TEST(Deadline, ThatHasPassedDoesNotHideWhatArrivedMeanwhile) {
   auto [client, server] = tcp_pair();
   JoinHandle<std::string> waits = spawn([&s = server] { return read_text(s, 1); });

@@ -1,4 +1,5 @@
-// net_scheduler_test.cc: the network and the scheduler: nobody is forgotten in the poller, whatever the others do.
+// net_scheduler_test.cc: the network and the scheduler: nobody is forgotten in the poller, whatever
+// the others do.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -70,7 +71,8 @@ TEST_P(AtProcs, WaitingForAConnectionIsNoDeadlock) {
   });
 }
 
-// A connection is served `trips` times while so many goroutines do something else until they are told that it is over.
+// A connection is served `trips` times while so many goroutines do something else until they are
+// told that it is over.
 void serve_beside(int goroutines, void (*do_until)(const std::atomic<bool>& over), int trips) {
   net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
   std::atomic<bool> over = false;
@@ -89,7 +91,8 @@ void serve_beside(int goroutines, void (*do_until)(const std::atomic<bool>& over
   blocking([&] { client.join(); });
 }
 
-// Every P is held by a loop that never calls anything: sysmon asks for events, and makes room for whom they wake.
+// Every P is held by a loop that never calls anything: sysmon asks for events, and makes room for
+// whom they wake.
 TEST_P(AtProcs, LoopsOnEveryPDoNotKeepAConnectionFromBeingServed) {
   run(Options{.procs = GetParam()}, [] {
     auto loop = [](const std::atomic<bool>& over) {
@@ -100,7 +103,8 @@ TEST_P(AtProcs, LoopsOnEveryPDoNotKeepAConnectionFromBeingServed) {
   });
 }
 
-// Goroutines that always have something to do never come to rest: the network is looked at in between.
+// Goroutines that always have something to do never come to rest: the network is looked at in
+// between.
 TEST_P(AtProcs, BusyGoroutinesDoNotKeepAConnectionFromBeingServed) {
   run(Options{.procs = GetParam()}, [] {
     auto yield_on = [](const std::atomic<bool>& over) {
@@ -147,7 +151,8 @@ TEST_P(AtProcs, TimersFireWhileAThreadSleepsInThePoller) {
   });
 }
 
-// A keeper of the watch is called to a goroutine that then loops: somebody else has to have the timer duty.
+// The keeper of the timer duty is called to a goroutine that then loops: another M has to take the
+// duty.
 TEST(Network, ATimerFiresAlthoughWhoeverSleptUntilItWasCalledAway) {
   for (int procs : {2, 4}) {  // one of them is idle
     run(Options{.procs = procs}, [] {
@@ -186,7 +191,8 @@ TEST_P(AtProcs, TheNumberOfProcsChangesWhileConnectionsWait) {
   });
 }
 
-// A goroutine that is bound to its thread lets go of its P whenever it waits: somebody has to go to the poller for it.
+// A goroutine that is bound to its thread lets go of its P whenever it waits: somebody has to go to
+// the poller for it.
 TEST_P(AtProcs, AGoroutineWithAThreadLockWaitsForConnectionsToo) {
   run(Options{.procs = GetParam()}, [] {
     auto pair = tcp_pair();

@@ -59,7 +59,8 @@ RT_TEST(TcpConn, ReadIsZeroWhenThePeerHasEndedTheStream) {
   EXPECT_EQ(read_all(client), "still listening");
 }
 
-// A read stops at the mark of urgent data, and behind bytes that carry a descriptor, although there is more.
+// A read stops at the mark of urgent data, and behind bytes that carry a descriptor, although there
+// is more.
 template <class Conn>
 void expect_both_halves(Conn& from) {
   from.set_read_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(20));

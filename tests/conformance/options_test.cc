@@ -20,7 +20,8 @@ int cpus_of_this_thread() {
   return CPU_COUNT(&set);
 }
 
-// Starts goroutines until `enough` of them have run, or `most` were started; returns how many had run.
+// Starts goroutines until `enough` of them have run, or `most` were started; returns how many had
+// run.
 long started_without_pause(long enough, long most) {
   std::atomic<long> ran{0};
   WaitGroup all;
@@ -87,7 +88,8 @@ TEST(Options, AnotherThreadOfTheProcessKeepsADeadlockFromBeingReported) {
   waker.join();
 }
 
-// It may be gone before the last thread of the runtime, about to sleep, counts the threads of the process.
+// It may be gone before the last thread of the runtime, about to sleep, counts the threads of the
+// process.
 TEST(Options, ThreadsThatWokeSomebodyAndEndedLeaveNoDeadlockBehind) {
   for (int round = 0; round < 300; ++round) {
     WaitGroup done;

@@ -1,5 +1,5 @@
-// overtaking_test.cc: how many turns others have before it is a goroutine's turn, for each line that it may stand in, while
-// every other line is saturated (docs/fairness.md).
+// overtaking_test.cc: how many turns others have before it is a goroutine's turn, for each line
+// that it may stand in, while every other line is saturated (docs/fairness.md).
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -28,7 +28,8 @@ using support::let_signals_in;
 
 std::uint64_t turns() { return stats().total.ticks; }
 
-// Goroutines of every kind, and plain threads beside them, that always want to run. Their number never grows.
+// Goroutines of every kind, and plain threads beside them, that always want to run. Their number
+// never grows.
 class Flood {
  public:
   static constexpr int kInRing = 20, kPairs = 4, kWoken = 20, kStarted = 20, kSleepers = 5,
@@ -155,8 +156,8 @@ constexpr int kTimes = 20;
 // For each goroutine that may have been ready before.
 constexpr std::uint64_t kTurnsEach = 125;
 constexpr std::uint64_t kBound = kTurnsEach * (Flood::kAll + 1);
-// Turns are counted on all Ps. While the P that has a goroutine in its inbox is in one turn, which may last for a slice, others
-// have thousands.
+// Turns are counted on all Ps. While the P that has a goroutine in its inbox is in one turn, which
+// may last for a slice, others have thousands.
 constexpr std::uint64_t kTurnsOfOtherPs = 2'000'000;
 
 // A plain thread makes a goroutine ready, waits until it has run, and does so again.

@@ -223,7 +223,8 @@ RT_TEST(RateLimiter, NobodyGetsTheTurnOfOneWhoStillWaits) {
   ASSERT_TRUE(eventually([] { return stats().timers == 2; }));
   first.cancel();
   ASSERT_TRUE(eventually([&] { return first_gave_up.load(); }));
-  // Two tokens do not fit where the first was: they come after the second, at 400 s and not at 300 s.
+  // Two tokens do not fit where the first was: they come after the second, at 400 s and not at 300
+  // s.
   Context in_350_s = second.with_timeout(350s);
   waiters.go([&] { refused = !limiter.wait(in_350_s, 2); });
   EXPECT_TRUE(eventually([&] { return refused.load(); }));

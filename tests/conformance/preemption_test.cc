@@ -1,4 +1,5 @@
-// preemption_test.cc: a goroutine that loops without ever calling the runtime does not keep others from running.
+// preemption_test.cc: a goroutine that loops without ever calling the runtime does not keep others
+// from running.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -128,7 +129,8 @@ RT_TEST(Preemption, InsideACatchBlockTheExceptionStays) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-// Whoever is stopped may hold the allocator's lock, or any other; those who wait for it lose their Ps to it.
+// Whoever is stopped may hold the allocator's lock, or any other; those who wait for it lose their
+// Ps to it.
 RT_TEST(Preemption, InsideMallocPrintfAndLocksNothingGetsStuck) {
   std::mutex mutex;
   std::uint64_t guarded = 0;

@@ -109,7 +109,8 @@ RT_TEST(Fork, TheChildHasNoRuntimeAndMayStartOne) {
   EXPECT_EQ(exit_code_of(child), 0);
 }
 
-// Threads ask for the runtime although there is none: a child that found one of them at the gate would wait for it for ever.
+// Threads ask for the runtime although there is none: a child that found one of them at the gate
+// would wait for it for ever.
 TEST(Fork, TheChildMayStartARuntimeWhateverOtherThreadsAskedFor) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -133,7 +134,8 @@ TEST(Fork, TheChildMayStartARuntimeWhateverOtherThreadsAskedFor) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Forks many times, while another thread does `beside` again and again, and counts the children that could not use run().
+// Forks many times, while another thread does `beside` again and again, and counts the children
+// that could not use run().
 template <class F>
 int children_without_run(F beside) {
   std::atomic<bool> stop{false};
@@ -169,8 +171,8 @@ TEST(Fork, TheChildsRunReturnsAlthoughAnotherThreadWasAboutToLookForARuntime) {
 }
 #endif
 
-// Handlers of fork() hold locks for the time of the fork. A goroutine that has lost its P must not wait for one among them: if
-// the runtime ends it never goes on, and nobody can fork any more.
+// Handlers of fork() hold locks for the time of the fork. A goroutine that has lost its P must not
+// wait for one among them: if the runtime ends it never goes on, and nobody can fork any more.
 TEST(Fork, ByAGoroutineThatIsDroppedLeavesNoLockHeld) {
   Signals needed_by_servers({SIGUSR2});  // with it come all handlers
   for (int round = 0; round < 50; ++round) {
@@ -192,7 +194,8 @@ TEST(Fork, ByAGoroutineThatIsDroppedLeavesNoLockHeld) {
   EXPECT_EQ(exit_code_of(child), 7);
 }
 
-// A signal of the user's own may interrupt a goroutine, the scheduler, or a thread that was preempted.
+// A signal of the user's own may interrupt a goroutine, the scheduler, or a thread that was
+// preempted.
 TEST(Signals, HandlersOfTheUserRunBesideEverything) {
   static std::atomic<int> ticks{0};
   ticks = 0;
@@ -271,7 +274,8 @@ TEST(Threads, KeepTheSchedulingPolicyOfTheCaller) {
   sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-// The threads that goroutines ran on end with run(): what they left in thread_locals is destroyed then.
+// The threads that goroutines ran on end with run(): what they left in thread_locals is destroyed
+// then.
 TEST(Threads, DestructorsOfThreadLocalsRunWhenTheRuntimesThreadsEnd) {
   static std::atomic<int> made{0}, gone{0};
   struct Counted {
@@ -294,7 +298,8 @@ TEST(Threads, DestructorsOfThreadLocalsRunWhenTheRuntimesThreadsEnd) {
   EXPECT_GE(gone.load(), made.load() - 1);  // the thread that called run() lives on
 }
 
-// As a profiler does that notes what each thread is at: some threads run no goroutine at that moment.
+// As a profiler does that notes what each thread is at: some threads run no goroutine at that
+// moment.
 TEST(Signals, AHandlerMayAskForTheGoroutinesNumberOnAnyThread) {
   static std::atomic<int> asked{0};
   asked = 0;

@@ -1,4 +1,5 @@
-// scheduler_test.cc: in which order goroutines run. What Go's scheduler is known for, at one proc, where it can be seen.
+// scheduler_test.cc: in which order goroutines run. What Go's scheduler is known for, at one proc,
+// where it can be seen.
 
 #include <magpie/magpie.h>
 
@@ -166,7 +167,8 @@ TEST(Scheduler, TheGlobalQueueIsLookedAtEvery61stTick) {
         }
       });
     }
-    yield();  // both are in the ring now; the one started last ran first, in a slice that was not its own
+    // Both are in the ring now; the one started last ran first, in a slice that was not its own
+    yield();
     PlainThread outsider([&] {
       go([&] { ran = true; });  // from a plain thread: into the global queue
       published.store(true, std::memory_order_release);

@@ -19,13 +19,8 @@ namespace magpie {
 namespace {
 
 using namespace std::chrono_literals;
-using support::eventually;
 using support::PlainThread;
-
-// True once so many goroutines wait.
-bool waiting(std::size_t count) {
-  return eventually([count] { return stats().waiting == count; });
-}
+using support::waiting_is;
 
 // ---- what is ready
 
@@ -47,7 +42,7 @@ RT_TEST(Select, WaitsUntilACaseIsReady) {
                                 on_recv(b, [&](std::optional<int> v) { got = *v; }));
     return std::pair(chosen, got);
   });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   b.send(7);
   EXPECT_EQ(selector.join(), (std::pair<std::size_t, int>(1, 7)));
 }
@@ -55,7 +50,7 @@ RT_TEST(Select, WaitsUntilACaseIsReady) {
 RT_TEST(Select, AWaitingSendCaseGivesItsValueToAReceiver) {
   Chan<int> a, b;
   auto selector = spawn([&] { return select(on_send(a, 1), on_send(b, 2)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(b.recv(), 2);
   EXPECT_EQ(selector.join(), 1u);
   EXPECT_EQ(a.try_recv(), std::nullopt);
@@ -64,7 +59,7 @@ RT_TEST(Select, AWaitingSendCaseGivesItsValueToAReceiver) {
 RT_TEST(Select, ACaseThatWasNotChosenLeavesNoTrace) {
   Chan<int> a, b;
   auto selector = spawn([&] { select(on_recv(a), on_recv(b), on_send(a, 3), on_send(b, 4)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(b.recv(), 4);
   selector.join();
   for (Chan<int>& c : {std::ref(a), std::ref(b)}) {
@@ -93,7 +88,7 @@ RT_TEST(Select, TwoSelectsMayServeEachOther) {
 RT_TEST(Select, ASelectIsNoPartnerOfItself) {
   Chan<int> c;
   auto selector = spawn([&] { return select(on_send(c, 1), on_recv(c)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(c.recv(), 1);
   EXPECT_EQ(selector.join(), 0u);
 }
@@ -107,7 +102,7 @@ RT_TEST(Select, AChannelMayBeNamedInSeveralCases) {
     EXPECT_LT(chosen, 3u);
     return got;
   });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   c.send(7);
   EXPECT_EQ(selector.join(), 7);
   EXPECT_FALSE(c.try_send(8));  // nobody waits any more
@@ -151,7 +146,7 @@ RT_TEST(Select, CloseEndsAWaitingReceiveCase) {
     EXPECT_EQ(select(on_recv(a), on_recv(b, [&](bool received) { open = received; })), 1u);
     return open;
   });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   b.close();
   EXPECT_FALSE(selector.join());
 }
@@ -167,7 +162,7 @@ RT_TEST(Select, ASendCaseOnAClosedChannelThrowsWhenItIsChosen) {
 RT_TEST(Select, CloseMakesAWaitingSendCaseThrow) {
   Chan<int> a, b;
   auto selector = spawn([&] { select(on_send(a, 1), on_recv(b)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   a.close();
   EXPECT_THROW(selector.join(), ClosedChannel);
 }
@@ -183,7 +178,7 @@ TEST(Select, WithoutACaseThatCouldEverRunItBlocksForEver) {
   run(Options{.procs = 2, .on_deadlock = DeadlockPolicy::ignore}, [] {
     go([] { select(); });
     go([] { select(on_recv(Chan<int>::nil())); });
-    ASSERT_TRUE(waiting(2));
+    ASSERT_TRUE(waiting_is(2));
     for (int i = 0; i < 100; ++i) yield();
     EXPECT_EQ(stats().waiting, 2u);
   });
@@ -213,7 +208,8 @@ RT_TEST(Select, WithOneCaseAndOtherwiseItIsTheTryOperation) {
 }
 
 RT_TEST(Select, OtherwiseDoesNotRunWhileOneOrTheOtherIsAlwaysReady) {
-  // The token is put into one channel before it is taken from the other: at no moment are both empty.
+  // The token is put into one channel before it is taken from the other: at no moment are both
+  // empty.
   Chan<int> a(2), b(2);
   a.send(1);
   std::atomic<bool> stop{false};
@@ -253,7 +249,7 @@ RT_TEST(Select, ATimeoutEndsTheWait) {
 RT_TEST(Select, ACaseThatIsReadyBeforeTheTimeoutGoesOn) {
   Chan<int> a, b;
   auto selector = spawn([&] { return select(on_recv(a), on_timeout(1h), on_recv(b)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   b.send(1);
   EXPECT_EQ(selector.join(), 2u);
 }
@@ -275,7 +271,7 @@ RT_TEST(Select, ATimeoutThatIsTooLongToCountNeverComes) {
                   on_timeout(std::chrono::duration<double>(1e300)),
                   on_timeout(std::chrono::nanoseconds::max()));
   });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   c.send(1);
   EXPECT_EQ(selector.join(), 1u);
 }
@@ -396,7 +392,7 @@ TEST(SelectAfterRun, SelectsThatWereDroppedAreNobodysPartner) {
   Chan<int> a, b;
   run([&] {
     for (int i = 0; i < 5; ++i) go([&] { select(on_recv(a), on_send(b, 1), on_timeout(1h)); });
-    ASSERT_TRUE(waiting(5));
+    ASSERT_TRUE(waiting_is(5));
   });
   EXPECT_FALSE(a.try_send(1));
   EXPECT_EQ(b.try_recv(), std::nullopt);
@@ -409,10 +405,10 @@ TEST(SelectAfterRun, AThreadThatWaitsAmongTheDroppedMayStillTimeOut) {
   std::optional<std::thread> thread;
   run([&] {
     go([&] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     thread.emplace([&] { EXPECT_EQ(select(on_recv(c), on_timeout(200ms)), 1u); });
     go([&] { (void)c.recv(); });
-    ASSERT_TRUE(waiting(2));
+    ASSERT_TRUE(waiting_is(2));
   });
   thread->join();  // its neighbours' stacks are gone by now
   EXPECT_FALSE(c.try_send(1));

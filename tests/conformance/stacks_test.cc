@@ -1,4 +1,5 @@
-// stacks_test.cc: where a goroutine's stack ends for unwinders, and stacks of a size that was asked for.
+// stacks_test.cc: where a goroutine's stack ends for unwinders, and stacks of a size that was asked
+// for.
 #include <execinfo.h>
 #include <unwind.h>
 

@@ -1,4 +1,5 @@
-// thread_locals_test.cc: thread_locals and errno stay with the thread, and a goroutine may change threads.
+// thread_locals_test.cc: thread_locals and errno stay with the thread, and a goroutine may change
+// threads.
 #include <cerrno>
 #include <mutex>
 #include <set>
@@ -10,7 +11,8 @@ namespace {
 
 thread_local int visits = 0;
 
-// Not inlined, and not merged: the compiler must not keep the address of a thread_local across a switch.
+// Not inlined, and not merged: the compiler must not keep the address of a thread_local across a
+// switch.
 void forget_addresses() { asm volatile("" ::: "memory"); }
 [[gnu::noinline]] int* my_visits() {
   forget_addresses();

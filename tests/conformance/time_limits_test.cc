@@ -1,5 +1,5 @@
-// time_limits_test.cc: what all waits with a time limit promise: try_..._for, try_..._until, wait_for,
-// wait_until.
+// time_limits_test.cc: what all waits with a time limit promise: try_..._for, try_..._until,
+// wait_for, wait_until.
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
 #include <magpie/process.h>

@@ -17,7 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a function captured that was never called is destroyed by the thread that ends run(), while other timers are there.
+// What a function captured that was never called is destroyed by the thread that ends run(), while
+// other timers are there.
 TEST(TimersAtTheEnd, AFunctionThatIsDroppedMayHoldOthersOfAnyTime) {
   using Times = std::pair<std::chrono::hours, std::chrono::hours>;
   for (auto [first, second] : {Times{1h, 2h}, Times{2h, 1h}}) {
@@ -30,8 +31,8 @@ TEST(TimersAtTheEnd, AFunctionThatIsDroppedMayHoldOthersOfAnyTime) {
   }
 }
 
-// Starts a run() that has closed to plain threads, as main has returned, and waits for a goroutine. Calls on_thread() on
-// a plain thread then, and in_goroutine() when that has returned.
+// Starts a run() that has closed to plain threads, as main has returned, and waits for a goroutine.
+// Calls on_thread() on a plain thread then, and in_goroutine() when that has returned.
 template <class Start, class OnThread, class InGoroutine>
 void act_while_run_waits(Start start, OnThread on_thread, InGoroutine in_goroutine) {
   std::atomic<bool> main_is_over{false};
@@ -76,7 +77,8 @@ TEST(TimersAtTheEnd, StopDoesNotWaitForGoroutinesThatRunOn) {
       [&] { ticker->stop(); });
 }
 
-// The thread that ends run() destroys what users gave to timers, which may take long. Other timers are out of it by then.
+// The thread that ends run() destroys what users gave to timers, which may take long. Other timers
+// are out of it by then.
 TEST(TimersAtTheEnd, AResetMeanwhileIsRefusedAtOnceAndTheNextRunIsNotTold) {
   using Times = std::pair<std::chrono::hours, std::chrono::hours>;
   for (auto [first, second] : {Times{1h, 2h}, Times{2h, 1h}}) {

@@ -135,7 +135,8 @@ RT_TEST(Timer, AfterResetOnlyTheNewTimeIsReceived) {
   EXPECT_GE(*timer.channel().recv(), before_reset + 1ms);
 }
 
-// The timer fires while it is stopped, again and again: either stop() was in time or the value is received.
+// The timer fires while it is stopped, again and again: either stop() was in time or the value is
+// received.
 RT_TEST(Timer, EachStartEndsInAStopOrInAValueNeverInBoth) {
   int rounds = support::scaled(3000);
   Timer timer(1h);
@@ -228,7 +229,8 @@ RT_TEST(Timer, AHundredThousandAreStoppedOrFire) {
   EXPECT_EQ(stats().timers, 0U);
 }
 
-// They are fired in batches, and the next batch waits for the last. The loops keep every queue full meanwhile.
+// They are fired in batches, and the next batch waits for the last. The loops keep every queue full
+// meanwhile.
 RT_TEST(Timer, MassesThatAreDueTogetherFireBesideGoroutinesThatAlwaysYield) {
   std::atomic<bool> stop{false};
   WaitGroup loops, sleepers;

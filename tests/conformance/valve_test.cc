@@ -1,4 +1,5 @@
-// valve_test.cc: knots that must not be, tied on purpose: somebody waits inside the runtime for a lock of a stopped goroutine.
+// valve_test.cc: knots that must not be, tied on purpose: somebody waits inside the runtime for a
+// lock of a stopped goroutine.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -86,8 +87,9 @@ TEST_P(Valve, AStoppedHolderOfALockThatIsWaitedForInsideRunsOn) {
   EXPECT_TRUE(openings != 0 || procs() > 1);
 }
 
-// At the limit on threads sysmon looks for a goroutine that brings its own thread, and may have to put it back. The valve lets
-// out whoever is in the stopped line; one that waits there with a ThreadLock would never go on.
+// At the limit on threads sysmon looks for a goroutine that brings its own thread, and may have to
+// put it back. The valve lets out whoever is in the stopped line; one that waits there with a
+// ThreadLock would never go on.
 TEST(ValveAndThreadLock, AGoroutineWithAThreadLockThatGotNoPAfterAllIsNotTakenForAStoppedOne) {
   run(Options{.procs = 1}, [] {
     Chan<int> values(1);

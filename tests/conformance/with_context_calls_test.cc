@@ -11,23 +11,18 @@
 #include <system_error>
 #include <vector>
 
+#include "support/cancellable.h"
 #include "support/rt_test.h"
 
 namespace magpie {
 namespace {
 
 using namespace std::chrono_literals;
+using support::cancellable;
 using support::eventually;
-
-const std::error_code kCancelled = std::make_error_code(std::errc::operation_canceled);
-const std::error_code kTimedOut = std::make_error_code(std::errc::timed_out);
-
-Context cancellable() { return Context::background().with_cancel(); }
-Context over() {
-  Context context = cancellable();
-  context.cancel();
-  return context;
-}
+using support::kCancelled;
+using support::kTimedOut;
+using support::over;
 
 RT_TEST(WithContext, WhatWasNotSentStaysWithItsSender) {
   Chan<std::unique_ptr<int>> plain;

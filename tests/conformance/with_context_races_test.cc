@@ -20,21 +20,12 @@ namespace {
 using namespace std::chrono_literals;
 using support::all_cancellable;
 using support::Cancellable;
+using support::cancellable;
 using support::eventually;
+using support::expect_granted;
+using support::kCancelled;
+using support::kTimedOut;
 using support::PlainThread;
-
-const std::error_code kCancelled = std::make_error_code(std::errc::operation_canceled);
-const std::error_code kTimedOut = std::make_error_code(std::errc::timed_out);
-
-Context cancellable() { return Context::background().with_cancel(); }
-
-// What was granted is still there.
-void expect_granted(const Cancellable& operation) {
-  std::error_code error = kCancelled;
-  EXPECT_TRUE(operation.call(Context::background(), error)) << operation.name;
-  EXPECT_FALSE(error) << operation.name;
-  operation.undo();
-}
 
 // Calls, grants and cancels at the same moment, again and again: each grant lets one call through.
 void race(const Cancellable& operation, int rounds) {

@@ -20,25 +20,12 @@ using namespace std::chrono_literals;
 using support::all_cancellable;
 using support::all_cancellable_outside;
 using support::Cancellable;
+using support::cancellable;
 using support::eventually;
-
-const std::error_code kCancelled = std::make_error_code(std::errc::operation_canceled);
-const std::error_code kTimedOut = std::make_error_code(std::errc::timed_out);
-
-Context cancellable() { return Context::background().with_cancel(); }
-Context over() {
-  Context context = cancellable();
-  context.cancel();
-  return context;
-}
-
-// What was granted is still there.
-void expect_granted(const Cancellable& operation) {
-  std::error_code error = kCancelled;
-  EXPECT_TRUE(operation.call(Context::background(), error)) << operation.name;
-  EXPECT_FALSE(error) << operation.name;
-  operation.undo();
-}
+using support::expect_granted;
+using support::kCancelled;
+using support::kTimedOut;
+using support::over;
 
 RT_TEST(WithContext, OneThatIsOverFailsACallBeforeItIsTried) {
   for (const Cancellable& operation : all_cancellable()) {

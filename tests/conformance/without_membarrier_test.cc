@@ -1,5 +1,6 @@
-// without_membarrier_test.cc: the same guarantees where the kernel has no membarrier, or a sandbox forbids it: with real fences
-// wake-ups are not lost, loops are stopped, and calls that block lose their P.
+// without_membarrier_test.cc: the same guarantees where the kernel has no membarrier, or a sandbox
+// forbids it: with real fences wake-ups are not lost, loops are stopped, and calls that block lose
+// their P.
 //
 // What is forbidden stays so for the rest of the process. So these are in the file that comes last.
 
@@ -56,7 +57,8 @@ TEST_F(WithoutMembarrier, LoopsThatHoldEveryPAreStopped) {
         while (!stop.load(std::memory_order_relaxed)) let_signals_in();
       });
     }
-    // Nobody yields but this one: all of them have begun, and a timer's sleeper goes on, by preemption alone.
+    // Nobody yields but this one: all of them have begun, and a timer's sleeper goes on, by
+    // preemption alone.
     EXPECT_TRUE(eventually([&] { return looping.load() == 2 * procs(); }));
     for (int i = 0; i < 5; ++i) sleep_for(1ms);
     EXPECT_GT(stats().total.preemptions, 0U);
@@ -87,7 +89,8 @@ TEST_F(WithoutMembarrier, CallsThatBlockLoseTheirPDeclaredOrNot) {
           }
         });
       }
-      // Twice as many as there are Ps: they can only all begin if Ps are taken from those who sit in read().
+      // Twice as many as there are Ps: they can only all begin if Ps are taken from those who sit
+      // in read().
       EXPECT_TRUE(eventually([&] { return begun.load() == blocked; }));
       for (int i = 0; i < blocked; ++i) EXPECT_EQ(::write(ends[1], "x", 1), 1);
       group.wait();
@@ -98,8 +101,8 @@ TEST_F(WithoutMembarrier, CallsThatBlockLoseTheirPDeclaredOrNot) {
   });
 }
 
-// [grip] The taker asks while the M enters: at most one of them may have the P. One that was lost, or held twice, leaves
-// somebody asleep, and the test times out.
+// [grip] The taker asks while the M enters: at most one of them may have the P. One that was lost,
+// or held twice, leaves somebody asleep, and the test times out.
 TEST_F(WithoutMembarrier, PsAreTakenFromThoseWhoComeBackAtThatMoment) {
   for (const int procs : {1, 2, 4}) {
     run(Options{.procs = procs, .time_slice = 1ms}, [] {

@@ -1,4 +1,5 @@
-// Main has returned while a goroutine blocks its thread: run() says what it waits for, and uses no CPU meanwhile.
+// Main has returned while a goroutine blocks its thread: run() says what it waits for, and uses no
+// CPU meanwhile.
 // expect: ^magpie: main has returned; run\(\) waits for a goroutine on thread [0-9]+ that runs without calling the runtime, is in blocking
 // exit: 0
 #include <magpie/magpie.h>

@@ -1,4 +1,5 @@
-// Unlocking a mutex that nobody holds is the caller's bug, and what it protects may be broken already.
+// Unlocking a mutex that nobody holds is the caller's bug, and what it protects may be broken
+// already.
 // expect: ^magpie: goroutine 1 unlocks a Mutex that nobody holds$
 // exit: SIGABRT
 #include <magpie/magpie.h>

@@ -1,4 +1,5 @@
-// When the system gives no more memory for stacks and nothing else can run, the program says what to do and ends.
+// When the system gives no more memory for stacks and nothing else can run, the program says what
+// to do and ends.
 // expect: no memory for another goroutine stack of 262144 bytes
 // expect: ^magpie: no memory for a goroutine stack of 262144 bytes, and nothing else can run
 // expect: Options::stack_size

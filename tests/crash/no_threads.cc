@@ -1,4 +1,5 @@
-// The message that a thread is refused counts those that are there: here only the one that called run().
+// The message that a thread is refused counts those that are there: here only the one that called
+// run().
 // expect: ^magpie: no new thread for an idle processor: .*; going on with 1$
 // exit: 3
 #include <magpie/magpie.h>

@@ -1,4 +1,5 @@
-// Whoever cancels a thread of the runtime is told that it is not theirs; a goroutine in a blocking call, too, is unwound.
+// Whoever cancels a thread of the runtime is told that it is not theirs; a goroutine in a blocking
+// call, too, is unwound.
 // expect: ^unwound$
 // expect: magpie: goroutine [0-9]+: pthread_exit\(\) or pthread_cancel\(\) on a thread of the runtime
 // exit: SIGABRT

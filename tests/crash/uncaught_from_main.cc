@@ -1,4 +1,5 @@
-// What main throws leaves run() as it is; if nobody catches it there the program terminates as any other.
+// What main throws leaves run() as it is; if nobody catches it there the program terminates as any
+// other.
 // expect: terminate called after throwing an instance of 'std::out_of_range'
 // expect: what\(\):  the end of the world
 // exit: SIGABRT

@@ -1,5 +1,5 @@
-// An exception that nobody catches ends the program where it was thrown: the frames are still there when the program's own
-// terminate handler runs, and in the core file.
+// An exception that nobody catches ends the program where it was thrown: the frames are still there
+// when the program's own terminate handler runs, and in the core file.
 // expect: ^magpie: goroutine [0-9]+ ended by an uncaught exception: far down$
 // expect: ^the thrower's frame is alive: 4711$
 // exit: SIGABRT

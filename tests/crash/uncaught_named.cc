@@ -1,4 +1,5 @@
-// An exception that leaves a goroutine ends the program with the goroutine's number, name and what().
+// An exception that leaves a goroutine ends the program with the goroutine's number, name and
+// what().
 // expect: ^magpie: goroutine [0-9]+ \(fetcher\) ended by an uncaught exception: out of cheese$
 // exit: SIGABRT
 #include <magpie/magpie.h>

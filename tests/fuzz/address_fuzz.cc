@@ -1,7 +1,8 @@
-// address_fuzz.cc: any bytes as addresses: as text, as a path, and as the system's structures. libFuzzer calls it; see
-// tests/CMakeLists.txt.
+// address_fuzz.cc: any bytes as addresses: as text, as a path, and as the system's structures.
+// libFuzzer calls it; see tests/CMakeLists.txt.
 //
-// An address that is accepted means the same when it is written and read again, and its parts are those of its text.
+// An address that is accepted means the same when it is written and read again, and its parts are
+// those of its text.
 
 #include <magpie/net/address.h>
 #include <netinet/in.h>

@@ -1,11 +1,15 @@
-// client_fuzz.cc: any bytes as what a server answers to a client. libFuzzer calls it; see tests/CMakeLists.txt.
+// client_fuzz.cc: any bytes as what a server answers to a client. libFuzzer calls it; see
+// tests/CMakeLists.txt.
 //
-// The first byte says how the client asks. The rest is what the server says, a part for each request that it hears, divided by
-// zero bytes; when there are no more parts it answers well. In a part
-//   $      is a byte that stands for the request that is answered (0xf0 and its number); no other byte is one
+// The first byte says how the client asks. The rest is what the server says, a part for each
+// request that it hears, divided by zero bytes; when there are no more parts it answers well. In a
+// part
+//   $      is a byte that stands for the request that is answered (0xf0 and its number); no other
+//          byte is one
 //   0x01   the client takes what was sent before more is sent
 //   0x02   at the end: the connection stays open; without it the server ends it
-// The client asks on when the server has said all of a part. So what the server says beyond an answer has arrived, and
+// The client asks on when the server has said all of a part. So what the server says beyond an
+// answer has arrived, and
 //   - no answer has a byte that was said to another request;
 //   - each request has one answer, or fails with an error that names it, in time;
 //   - a request that may not be repeated is heard once;

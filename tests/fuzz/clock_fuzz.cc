@@ -1,8 +1,8 @@
-// clock_fuzz.cc: limits on time, with a clock, rates and times that the input chooses. libFuzzer calls it; see
-// tests/CMakeLists.txt.
+// clock_fuzz.cc: limits on time, with a clock, rates and times that the input chooses. libFuzzer
+// calls it; see tests/CMakeLists.txt.
 //
-// Whatever the clock and the settings are: a peer has its time and no more, one that keeps to the rate is never cut off, and
-// whoever waits for as long as was said is let in.
+// Whatever the clock and the settings are: a peer has its time and no more, one that keeps to the
+// rate is never cut off, and whoever waits for as long as was said is let in.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,7 @@
 // fuzz_main.h: a fuzzer whose inputs are tried inside the runtime. Include it last, after
 //   class World { void run(std::string_view input); void look_around(); };
-// in magpie::fuzz. The runtime runs beside libFuzzer's thread, with one World that lives as long as the program.
+// in magpie::fuzz. The runtime runs beside libFuzzer's thread, with one World that lives as long as
+// the program.
 #pragma once
 
 #include <magpie/magpie.h>
@@ -15,7 +16,8 @@
 namespace magpie::fuzz {
 namespace {
 
-// libFuzzer's thread sends, the runtime's main goroutine does. Never destroyed: exit() may run beside them.
+// libFuzzer's thread sends, the runtime's main goroutine does. Never destroyed: exit() may run
+// beside them.
 Chan<std::string_view>& inputs = *new Chan<std::string_view>();
 Chan<void>& done = *new Chan<void>();
 std::thread& runtime = *new std::thread();
@@ -42,8 +44,8 @@ void start() {
 }  // namespace
 }  // namespace magpie::fuzz
 
-// What is never freed is found at the end, when the runtime has gone: before, a goroutine's stack may hold the only pointer to
-// something, and LeakSanitizer does not look there.
+// What is never freed is found at the end, when the runtime has gone: before, a goroutine's stack
+// may hold the only pointer to something, and LeakSanitizer does not look there.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   static char no_check_of_each_input[] = "-detect_leaks=0";
   static std::vector<char*> arguments(*argv, *argv + *argc);

@@ -1,8 +1,10 @@
-// http_fuzz.cc: any bytes as HTTP messages, URLs and paths. libFuzzer calls it; see tests/CMakeLists.txt.
+// http_fuzz.cc: any bytes as HTTP messages, URLs and paths. libFuzzer calls it; see
+// tests/CMakeLists.txt.
 //
-// What is found must not depend on how the bytes arrive: each input is parsed as a whole, and again in pieces whose sizes
-// come from its first byte. If one way finds a message the other has to find the same, to every field and byte.
-// (What is no message may be refused by one and not be enough yet for the other, which waits for the end of the head.)
+// What is found must not depend on how the bytes arrive: each input is parsed as a whole, and again
+// in pieces whose sizes come from its first byte. If one way finds a message the other has to find
+// the same, to every field and byte. (What is no message may be refused by one and not be enough
+// yet for the other, which waits for the end of the head.)
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,10 @@
-// router_fuzz.cc: any lines as patterns of a router, the last one as what a request asks for. libFuzzer calls it; see
-// tests/CMakeLists.txt.
+// router_fuzz.cc: any lines as patterns of a router, the last one as what a request asks for.
+// libFuzzer calls it; see tests/CMakeLists.txt.
 //
-// A pattern that is accepted can match. The router finds a route exactly if going through all patterns, one by one, finds
-// some; and what it takes for parameters are segments of the path, in their order. A target that is accepted is the same when
-// it is put together again. A query's names and values are decoded in two ways that agree.
+// A pattern that is accepted can match. The router finds a route exactly if going through all
+// patterns, one by one, finds some; and what it takes for parameters are segments of the path, in
+// their order. A target that is accepted is the same when it is put together again. A query's names
+// and values are decoded in two ways that agree.
 
 #include <algorithm>
 #include <cstddef>

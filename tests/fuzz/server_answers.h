@@ -1,4 +1,5 @@
-// server_answers.h: whether what a client heard are the answers to what the server's handlers have seen.
+// server_answers.h: whether what a client heard are the answers to what the server's handlers have
+// seen.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +65,8 @@ inline Answer take_answer(std::string_view& text, bool to_head) {
   return answer;
 }
 
-// Of all that was heard, which is printed if it is wrong. A patient server's answers are its handlers'; else the time-outs have a say.
+// Of all that was heard, which is printed if it is wrong. A patient server's answers are its
+// handlers'; else the time-outs have a say.
 inline void check(std::string_view heard, bool patient) {
   std::size_t i = 0;
   for (bool more = true; !heard.empty(); ++i) {
@@ -91,7 +93,8 @@ inline void check(std::string_view heard, bool patient) {
   if (patient && i < seen.size()) fail("no answer to " + seen[i].target);
 }
 
-// Whether the server's 100 Continue may depend on what has arrived, and with it whether the connection goes on.
+// Whether the server's 100 Continue may depend on what has arrived, and with it whether the
+// connection goes on.
 inline bool has_expectation(std::string_view bytes) {
   std::string lower(bytes);
   std::transform(lower.begin(), lower.end(), lower.begin(),

@@ -1,13 +1,17 @@
-// server_fuzz.cc: any bytes as what a client sends to a server. libFuzzer calls it; see tests/CMakeLists.txt.
+// server_fuzz.cc: any bytes as what a client sends to a server. libFuzzer calls it; see
+// tests/CMakeLists.txt.
 //
-// The runtime runs beside libFuzzer's thread, with two servers that live as long as the program: what one connection leaves in
-// buffers that are used again meets the next one. Three bytes say how the others are sent (Plan): by which client, in
-// which pieces, with which pauses. The answers are read to the end, and
-//   - they are well-formed responses, one for each request that a handler has seen, with its status and what it echoed;
-//     one more may refuse what was no request, and ends the connection;
+// The runtime runs beside libFuzzer's thread, with two servers that live as long as the program:
+// what one connection leaves in buffers that are used again meets the next one. Three bytes say how
+// the others are sent (Plan): by which client, in which pieces, with which pauses. The answers are
+// read to the end, and
+//   - they are well-formed responses, one for each request that a handler has seen, with its status
+//     and what it echoed; one more may refuse what was no request, and ends the connection;
 //   - a body has the length that was announced, however it is read;
-//   - requests do not depend on how their bytes arrive: what came in pieces is sent again as a whole;
-//   - both sides are done within a limit. Now and then: no goroutine, timer or descriptor is left, and a good request is answered.
+//   - requests do not depend on how their bytes arrive: what came in pieces is sent again as a
+//     whole;
+//   - both sides are done within a limit. Now and then: no goroutine, timer or descriptor is left,
+//     and a good request is answered.
 
 #include <linux/sockios.h>
 #include <magpie/http.h>
@@ -144,7 +148,8 @@ std::string talk(http::Server& server, net::UnixListener& listener, const Plan& 
 
 // ---- the world around
 
-// Sockets and what the poller has. libFuzzer opens files, and pipes to a program that knows the names of functions.
+// Sockets and what the poller has. libFuzzer opens files, and pipes to a program that knows the
+// names of functions.
 std::string descriptors() {
   std::string list;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

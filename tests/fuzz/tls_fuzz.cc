@@ -1,14 +1,17 @@
 // tls_fuzz.cc: any bytes as what a TLS peer does. libFuzzer calls it; see tests/CMakeLists.txt.
 //
-// The first byte says which side is ours. An input of a peer that begins with 'R' is sent as it is, instead of a handshake.
-// Otherwise both agree, and each byte is a step of a peer that OpenSSL plays, with some freedom:
+// The first byte says which side is ours. An input of a peer that begins with 'R' is sent as it is,
+// instead of a handshake. Otherwise both agree, and each byte is a step of a peer that OpenSSL
+// plays, with some freedom:
 //   d, D   says a few bytes, or many              k   changes its keys, and wants new ones from us
 //   s      sends what it has said so far          x   sends it with one bit changed
 //   h      sends half of it                       !   sends the next byte as it is
 //   w      we write to it                         f   says farewell
 // At the end it closes, and
-//   - what we read is the beginning of what it said, and all of it if nothing was changed and it did not only change keys;
-//   - we read an end if it said farewell, and an error if it did not: never an end of what was cut off;
+//   - what we read is the beginning of what it said, and all of it if nothing was changed and it
+//     did not only change keys;
+//   - we read an end if it said farewell, and an error if it did not: never an end of what was cut
+//     off;
 //   - nobody waits for long. Now and then: no goroutine or socket is left.
 
 #include <magpie/magpie.h>
@@ -35,8 +38,8 @@ using support::RawTls;
 
 constexpr auto kLimit = 20s;
 
-// OpenSSL cleans up when the program exits, and then knows nothing of threads that end later. So it begins before the runtime,
-// and is cleaned up after it.
+// OpenSSL cleans up when the program exits, and then knows nothing of threads that end later. So it
+// begins before the runtime, and is cleaned up after it.
 [[maybe_unused]] const int openssl_begins = OPENSSL_init_ssl(0, nullptr);
 
 class World {

@@ -1,7 +1,9 @@
-// url_fuzz.cc: any bytes as a URL and as where a redirect leads. libFuzzer calls it; see tests/CMakeLists.txt.
+// url_fuzz.cc: any bytes as a URL and as where a redirect leads. libFuzzer calls it; see
+// tests/CMakeLists.txt.
 //
-// A URL that is accepted can go into a request as it is: no byte of it ends a line, a header or the host; and it means the same
-// when it is written and read again. What a Location means, seen from a good URL, keeps to the same rules.
+// A URL that is accepted can go into a request as it is: no byte of it ends a line, a header or the
+// host; and it means the same when it is written and read again. What a Location means, seen from a
+// good URL, keeps to the same rules.
 
 #include <algorithm>
 #include <cstddef>

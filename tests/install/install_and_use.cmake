@@ -1,4 +1,5 @@
-# Installs the build into a new prefix, then configures, builds and runs the outside program against it.
+# Installs the build into a new prefix, then configures, builds and runs the outside program against
+# it.
 
 function(step)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)

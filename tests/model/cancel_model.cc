@@ -11,7 +11,7 @@
 //
 // Mutant MUTANT_RELAXED_RELEASE   the waiter goes on while the canceller still looks at its record
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
-// Mutant MUTANT_NO_SETTLE         a waiter that was served does not wait for the canceller
+// Mutant MUTANT_NO_WAIT           a waiter that was served does not wait for the canceller
 // Mutant MUTANT_BLIND_WITHDRAW    the canceller does not look whether somebody has served the
 //                                 waiter
 // Mutant MUTANT_TRUSTS_LIST       a waiter that comes too late believes that it will be found
@@ -101,7 +101,7 @@ struct Waits : model::Scenario<threads> {
     if (!added && !chosen<"MUTANT_TRUSTS_LIST">() && withdraw()) return go_on(false);
     wake_up.wait();
     if (record.cancelled) return go_on(false);
-    if (added && !contexts.remove(record, Here()) && !chosen<"MUTANT_NO_SETTLE">()) {
+    if (added && !contexts.remove(record, Here()) && !chosen<"MUTANT_NO_WAIT">()) {
       while (record.firing.is_firing()) rl::yield(1, RL_INFO);
     }
     RL_ASSERT(served(RL_INFO) == 1);

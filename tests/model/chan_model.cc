@@ -1,8 +1,8 @@
 // Model of [chan]: an operation is refused, or told that the channel is closed, without the lock.
 //
-// Checked   Refused is the truth at one moment: a send is not refused if a receiver waited until the channel was closed,
-//           a receive is not refused if the buffer held a value until then. Closed and drained is told only
-//           when nothing is left.
+// Checked   Refused is the truth at one moment: a send is not refused if a receiver waited until
+//           the channel was closed, a receive is not refused if the buffer held a value until then.
+//           Closed and drained is told only when nothing is left.
 // Bounds    Every interleaving of two or three threads.
 // Stands in The lock, and the list of waiters, of which only its emptiness counts here.
 //
@@ -72,7 +72,8 @@ struct TrySend : model::Scenario<2> {
   }
 };
 
-// A value is in the buffer; the channel is closed; only then it is received; somebody tries to receive.
+// A value is in the buffer; the channel is closed; only then it is received; somebody tries to
+// receive.
 struct TryReceive : model::Scenario<3> {
   Channel channel;
   void before() override {

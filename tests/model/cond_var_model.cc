@@ -1,13 +1,16 @@
-// Model of [signal]: waiters get on a list, release their lock and sleep; others notify; time may be up.
+// Model of [signal]: waiters get on a list, release their lock and sleep; others notify; time may
+// be up.
 //
-// Checked   A notification after a waiter has released its lock wakes a waiter that returns notified, unless that
-//           one gave up before; it is never lost between one that gives up and the next. A waiter that nobody
-//           notifies returns when its time is up. Who resumes a waiter sees its saved context, and a waiter what was
-//           done before the notification (plain variables). Records are not touched after their waiter has returned,
-//           nor the list after it was destroyed when all had been notified.
-// Bounds    One that waits and one that notifies: every interleaving. Else as many preemptions as main() says.
-// Stands in The list's lock and the list; cond_var.cc's steps. A waiter's sleep, its timer and who resumes it are
-//           threads of the model.
+// Checked   A notification after a waiter has released its lock wakes a waiter that returns
+//           notified, unless that one gave up before; it is never lost between one that gives up
+//           and the next. A waiter that nobody notifies returns when its time is up. Who resumes a
+//           waiter sees its saved context, and a waiter what was done before the notification
+//           (plain variables). Records are not touched after their waiter has returned, nor the
+//           list after it was destroyed when all had been notified.
+// Bounds    One that waits and one that notifies: every interleaving. Else as many preemptions as
+//           main() says.
+// Stands in The list's lock and the list; cond_var.cc's steps. A waiter's sleep, its timer and who
+//           resumes it are threads of the model.
 //
 // Mutant MUTANT_RELAXED_RELEASE   contexts and results are not published
 // Mutant MUTANT_RELAXED_ACQUIRE   they are not seen
@@ -134,7 +137,8 @@ struct CondVar {
   }
 };
 
-// Thread 0 waits, thread 1 notifies once it sees, under the user's lock, that it waits, and destroys the CondVar.
+// Thread 0 waits, thread 1 notifies once it sees, under the user's lock, that it waits, and
+// destroys the CondVar.
 struct OneWaits : model::Scenario<2> {
   rl::mutex user;
   CondVar changed;
@@ -181,8 +185,9 @@ struct NobodyNotifies : model::Scenario<2> {
   }
 };
 
-// Two are on the list. The first one's time is up (thread 2) when one of them is notified (thread 3): the first is
-// notified, or it gives up and the second is. Without the second, it is destroyed right after.
+// Two are on the list. The first one's time is up (thread 2) when one of them is notified (thread
+// 3): the first is notified, or it gives up and the second is. Without the second, it is destroyed
+// right after.
 template <bool second_waits>
 struct TimeIsUp : model::Scenario<second_waits ? 4 : 3> {
   CondVar changed;

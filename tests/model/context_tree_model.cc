@@ -1,15 +1,17 @@
 // Model of [context-tree]: contexts are cancelled, made and destroyed at the same time.
 //
-// Checked   When cancel() returns everything below is over, whoever came first; a child that is made meanwhile is over in
-//           the end; nobody touches a node that is gone (a plain variable stands for its memory), and nobody
-//           waits for ever; lists and links are guarded (plain variables too); what came before a cancel is seen
-//           by one who sees that a child is over.
-// Bounds    Two threads: every interleaving, or so many preemptions as main() says. Three: the same.
-// Stands in Locks, the count of handles, and the WaitGroup in a node. context.cc's steps around the tree.
+// Checked   When cancel() returns everything below is over, whoever came first; a child that is
+//           made meanwhile is over in the end; nobody touches a node that is gone (a plain variable
+//           stands for its memory), and nobody waits for ever; lists and links are guarded (plain
+//           variables too); what came before a cancel is seen by one who sees that a child is over.
+// Bounds    Two threads: every interleaving, or so many preemptions as main() says. Three: the
+//           same.
+// Stands in Locks, the count of handles, and the WaitGroup in a node. context.cc's steps around the
+//           tree.
 //
 // Mutant MUTANT_RELAXED_RELEASE   one who sees the end does not see what came before it
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
-// Mutant MUTANT_NO_WAIT           nobody waits until a node is settled
+// Mutant MUTANT_NO_WAIT           nobody waits until a node is complete
 // Mutant MUTANT_KEEPS_DYING       a child that is dying is taken along
 // Mutant MUTANT_DOES_NOT_LEAVE    a dying child stays on its parent's list
 // Mutant MUTANT_COMES_LATE        a child whose parent is over is not cancelled
@@ -56,10 +58,10 @@ class Lock {
 };
 
 // One at a time is added. Set: none is.
-class Settling {
+class Completing {
  public:
-  Settling() { event_.init(true, true, RL_INFO); }
-  ~Settling() { event_.deinit(RL_INFO); }
+  Completing() { event_.init(true, true, RL_INFO); }
+  ~Completing() { event_.deinit(RL_INFO); }
   void add(int) { event_.reset(RL_INFO); }
   void done() { event_.set(RL_INFO); }
   void wait() {
@@ -108,7 +110,7 @@ struct Node {
   Plain<Node*> children, next, previous;
   Plain<bool> listed;
   Held link;
-  Settling settling;
+  Completing completing;
 
   Node() { count.store(1, rl::mo_relaxed, RL_INFO); }
   ~Node() { (void)new (&link) Held; }  // an execution that failed may leave anything there

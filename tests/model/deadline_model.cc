@@ -7,12 +7,14 @@
 // Bounds    See main(). The time at which the timer fires is not the one that it was armed for only
 //           if it moved.
 // Stands in The set and its lock, the gate for plain threads; remove() and destroy() mirror
-//           TimerSet::remove and disarm_and_settle.
+//           TimerSet::remove and disarm_and_wait.
 //
 // Mutant MUTANT_NO_LOCK         the end of run() does not take the deadline's lock
-// Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime runs
-// Mutant MUTANT_SETTLES_ONCE    the owner does not look again after a fire that has ended
-// Mutant MUTANT_LEAVES_AT_ONCE  the owner does not take the lock once more, which the timer may still have
+// Mutant MUTANT_SAYS_ARMED      a mover believes that the timer is in a set although no runtime
+//                               runs
+// Mutant MUTANT_LOOKS_ONCE      the owner does not look again after a fire that has ended
+// Mutant MUTANT_LEAVES_AT_ONCE  the owner does not take the lock once more, which the timer may
+//                               still have
 // Mutant MUTANT_NEVER_DISARMS   a mover puts the timer into a set although it is in one, or fires
 // Mutant MUTANT_NEVER_FIRING    a mover takes one that fires for idle
 // Mutant MUTANT_RELAXED_RELEASE the mover does not see that the fire is over
@@ -119,7 +121,7 @@ struct Host {
       bool mine = word.view().set == in;
       if (mine) {
         set.has(RL_INFO) = false;
-        word.leave();
+        word.make_idle();
       }
       in->lock.unlock(RL_INFO);
       if (mine) return false;
@@ -151,7 +153,7 @@ struct Host {
     Lock::ends_run = ~0u;
   }
   void destroy() {
-    if (chosen<"MUTANT_SETTLES_ONCE">()) {
+    if (chosen<"MUTANT_LOOKS_ONCE">()) {
       if (remove()) {
         while (word.view().firing) rl::yield(1, RL_INFO);
       }

@@ -14,7 +14,8 @@
 // Mutant MUTANT_RESET_LATE        a new owner forgets what is known after the kernel heard of it
 // Mutant MUTANT_SLEEPS_AT_ONCE    who registers does not try again
 // Mutant MUTANT_WAKE_UNLOCKED     a closer looks for the slot without the lock
-// Mutant MUTANT_RELAXED_RELEASE   a user finds the slot of an earlier run(), or does not see what is in it
+// Mutant MUTANT_RELAXED_RELEASE   a user finds the slot of an earlier run(), or does not see what
+//                                 is in it
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 #include "model_run.h"
 

@@ -1,9 +1,12 @@
-// Model of [grip]: a P is taken from an M that goes in and out of the runtime, and the M is stopped by a signal.
+// Model of [grip]: a P is taken from an M that goes in and out of the runtime, and the M is stopped
+// by a signal.
 //
-// Checked   M, taker and whoever gets the P next never use it at the same time (a plain variable), and each sees what the
-//           one before did; an M that lost its P finds out at its next entry, or in the signal's handler, waits for
-//           one, and gets one. The handler may run anywhere, also inside the runtime.
-// Bounds    Two entries and one try to take it, one and two: every interleaving. More: so many preemptions as main() says.
+// Checked   M, taker and whoever gets the P next never use it at the same time (a plain variable),
+//           and each sees what the one before did; an M that lost its P finds out at its next
+//           entry, or in the signal's handler, waits for one, and gets one. The handler may run
+//           anywhere, also inside the runtime.
+// Bounds    Two entries and one try to take it, one and two: every interleaving. More: so many
+//           preemptions as main() says.
 // Stands in The queue that a goroutine waits in, and the sleep: one flag each.
 //
 // Mutant MUTANT_NO_FENCE          M and taker miss each other, and both use the P
@@ -146,7 +149,8 @@ struct Stopped : model::Scenario<3> {
   }
 };
 
-// The M gives its P away itself, while the taker tries: only one of them may. Then it comes back for another.
+// The M gives its P away itself, while the taker tries: only one of them may. Then it comes back
+// for another.
 struct GivenAway : model::Scenario<2> {
   Thread m;
   Atomic<int> idle{0};

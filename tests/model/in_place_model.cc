@@ -1,20 +1,25 @@
-// Model of [in-place]: threads that wait with their goroutines are handed Ps, let out, and sent home when the runtime ends; and
-// successors are woken.
+// Model of [in-place]: threads that wait with their goroutines are handed Ps, let out, and sent
+// home when the runtime ends; and successors are woken.
 //
-// The model mirrors bound.cc (wait_in_place, park_bound, pass_p_to_thread_of, let_out), hand_off.cc (wake_successor), world.cc (shut_down) and
-// sysmon_taking.cc (take), sysmon.cc (wait_for_the_end) over the product's InPlace and Successor. Queue and channel have locks of their own.
+// The model mirrors bound.cc (wait_in_place, park_bound, pass_p_to_thread_of, let_out), hand_off.cc
+// (wake_successor), world.cc (shut_down) and sysmon_taking.cc (take), sysmon.cc (wait_for_the_end)
+// over the product's InPlace and Successor. Queue and channel have locks of their own.
 //
-// Checked   The thread is woken once, and goes on: with a P, which it alone uses then, without one, or home. Nobody switches to a
-//           bound goroutine. Goroutine, flags and P are plain variables. A goroutine that the runtime drops has released
-//           the lock of the channel. A successor is woken once, and sees its P.
+// Checked   The thread is woken once, and goes on: with a P, which it alone uses then, without one,
+//           or home. Nobody switches to a bound goroutine. Goroutine, flags and P are plain
+//           variables. A goroutine that the runtime drops has released the lock of the channel. A
+//           successor is woken once, and sees its P.
 // Bounds    Three or four threads; preemptions are bounded.
 //
 // Mutant MUTANT_BOUND_RESET        a goroutine whose thread goes home is not bound any more
-// Mutant MUTANT_QUEUED_FIRST       the goroutine is in the queue before its thread says that it waits
-// Mutant MUTANT_END_UNSEEN         the thread does not look whether the runtime ends before it waits
+// Mutant MUTANT_QUEUED_FIRST       the goroutine is in the queue before its thread says that it
+//                                  waits
+// Mutant MUTANT_END_UNSEEN         the thread does not look whether the runtime ends before it
+//                                  waits
 // Mutant MUTANT_NOT_SENT_HOME      the end does not look for threads that wait in place
 // Mutant MUTANT_NO_LOCK            who hands a P looks at the flag without the lock
-// Mutant MUTANT_WAKES_ANYWAY       who meets the goroutine wakes its thread even if somebody else has
+// Mutant MUTANT_WAKES_ANYWAY       who meets the goroutine wakes its thread even if somebody else
+//                                  has
 // Mutant MUTANT_NO_COMMIT          the commit step is not run if the runtime ends
 // Mutant MUTANT_COMMIT_FIRST       the commit step runs before the thread says that it waits
 // Mutant MUTANT_TORN_EXCHANGE      a successor is taken out twice
@@ -204,7 +209,8 @@ struct Parks : model::Scenario<3> {
   void after() override { RL_ASSERT(rt.m.wakes <= 1); }
 };
 
-// Sysmon has taken the P of m and hands it to another; m comes in at any time. If the runtime ends nobody comes in later.
+// Sysmon has taken the P of m and hands it to another; m comes in at any time. If the runtime ends
+// nobody comes in later.
 struct Successors : model::Scenario<3> {
   M m, next;
   P p;

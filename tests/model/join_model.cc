@@ -1,12 +1,13 @@
 // Model of [join]
 // Model of [claim]
 //
-// A joiner or a detacher meets the end of a goroutine, and the joiner meets those who dequeue it. The
-// record, the result, and the saved context of who sleeps are plain variables: Relacy reports accesses
-// that are not ordered. Freeing the record writes it, so any use that may come later is such a report.
+// A joiner or a detacher meets the end of a goroutine, and the joiner meets those who dequeue it.
+// The record, the result, and the saved context of who sleeps are plain variables: Relacy reports
+// accesses that are not ordered. Freeing the record writes it, so any use that may come later is
+// such a report.
 //
-// Checked   The body runs once, the record is freed once, the joiner goes on once and sees the result,
-//           and who resumes a goroutine sees its saved context.
+// Checked   The body runs once, the record is freed once, the joiner goes on once and sees the
+//           result, and who resumes a goroutine sees its saved context.
 // Bounds    Every interleaving of two threads; of three where the claimed goroutine blocks.
 //
 // Mutant MUTANT_RELAXED_RELEASE   neither result nor context is published
@@ -168,8 +169,8 @@ struct JoinOrCancel : model::Scenario<3> {
   }
 };
 
-// One joins until its context is over, a canceller and a timer both find that it is. Nobody ends the
-// goroutine meanwhile.
+// One joins until its context is over, a canceller and a timer both find that it is. Nobody ends
+// the goroutine meanwhile.
 struct TwoWithdraw : model::Scenario<3> {
   JoinWord join;
   WithdrawnMark mark;
@@ -247,8 +248,8 @@ struct ClaimAndDequeue : model::Scenario<2> {
   }
 };
 
-// The claimed goroutine blocks and is readied: now two entries of it are in queues, met by two threads
-// in any order.
+// The claimed goroutine blocks and is readied: now two entries of it are in queues, met by two
+// threads in any order.
 struct ClaimedBlocks : model::Scenario<3> {
   Pair pair;
   model::Atomic<int> second_entry{0};  // 1: queued; 2: there will be none

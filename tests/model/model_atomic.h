@@ -1,10 +1,11 @@
 // model_atomic.h: the atomics that a model runs the product's source with. base/atomic.h picks them
 // under MAGPIE_MODEL; they are Relacy's, with the standard's interface.
 //
-// Relacy runs the threads of a model one step at a time. Before each atomic step it chooses who goes
-// on, and for each load which of the values that the orders allow it returns.
-// Three things it does not show: a load that sees a store which runs later (load buffering), a failed
-// compare-exchange that read an outdated value, and seq_cst fences that do not also synchronise.
+// Relacy runs the threads of a model one step at a time. Before each atomic step it chooses who
+// goes on, and for each load which of the values that the orders allow it returns.
+// Three things it does not show: a load that sees a store which runs later (load buffering), a
+// failed compare-exchange that read an outdated value, and seq_cst fences that do not also
+// synchronise.
 //
 // Mutants, for a model that names them (see mutant.h):
 //   MUTANT_RELAXED_RELEASE   release means nothing
@@ -105,8 +106,8 @@ class Atomic {
     bool outdated = value != peek();
     int& patience = outdated_in_a_row_[rl::thread_index()];
     patience = outdated ? patience + 1 : 0;
-    // A store becomes visible in finite time: a thread that read an outdated value twice is told so,
-    // lest a loop reads it for ever. Relacy's yield also lets the other threads go on.
+    // A store becomes visible in finite time: a thread that read an outdated value twice is told
+    // so, lest a loop reads it for ever. Relacy's yield also lets the other threads go on.
     if (patience == 2) {
       patience = 0;
       rl::yield(1, place(where));

@@ -1,5 +1,5 @@
-// model_run.h: runs the scenarios of a model, or of its mutant that the command line names (see mutant.h), and says how
-// much was explored.
+// model_run.h: runs the scenarios of a model, or of its mutant that the command line names (see
+// mutant.h), and says how much was explored.
 //
 //   full      every interleaving, every value a load may return
 //   bounded   the same with at most so many preemptions; switches from threads that end, block or
@@ -9,8 +9,8 @@
 // In full and bounded searches a load returns the newest value or the one before it, in random ones
 // also the one before that: Relacy keeps no more.
 //
-// Relacy is a template for each scenario and takes seconds to compile. Here it only knows how many threads there are,
-// and is compiled once for all models, in model_run.cc.
+// Relacy is a template for each scenario and takes seconds to compile. Here it only knows how many
+// threads there are, and is compiled once for all models, in model_run.cc.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ struct Scenario : AnyScenario {
   static constexpr unsigned kThreads = threads;
 };
 
-// How to make one. Not by new, which is Relacy's: whether freed memory is reused would be one more thing to explore.
+// How to make one. Not by new, which is Relacy's: whether freed memory is reused would be one more
+// thing to explore.
 struct ScenarioKind {
   unsigned threads;
   std::size_t size, alignment;

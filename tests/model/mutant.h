@@ -2,7 +2,8 @@
 //
 //   if (chosen<"MUTANT_NO_CALL">()) ask_for = MutexWord::held;
 //
-// The first argument of the program names the mutant to run; tests/CMakeLists.txt makes a test of each.
+// The first argument of the program names the mutant to run; tests/CMakeLists.txt makes a test of
+// each.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace model {
 
-// One for each name that the program's source asks for. Plain, and set before any model runs: asking is no step of it.
+// One for each name that the program's source asks for. Plain, and set before any model runs:
+// asking is no step of it.
 class Mutant {
  public:
   explicit Mutant(const char* name) : name_(name), next_(all_) { all_ = this; }
@@ -21,8 +23,8 @@ class Mutant {
 
   bool is_chosen() const { return chosen_; }
 
-  // Ends by a signal if nothing asks for that name: the tests of mutants have to exit with 1, and a misspelt name
-  // shall not pass for a model that found an error.
+  // Ends by a signal if nothing asks for that name: the tests of mutants have to exit with 1, and a
+  // misspelt name shall not pass for a model that found an error.
   static void choose(std::string_view name) {
     for (Mutant* mutant = all_; mutant != nullptr; mutant = mutant->next_) {
       if (name != mutant->name_) continue;

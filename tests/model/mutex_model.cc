@@ -1,11 +1,14 @@
-// Model of [mutex]: goroutines lock and unlock; who finds it taken gets in line, is woken or handed the mutex.
+// Model of [mutex]: goroutines lock and unlock; who finds it taken gets in line, is woken or handed
+// the mutex.
 //
-// Checked   Who holds the mutex is alone and sees what the one before it did (a plain variable); everybody gets it; a
-//           waiter whose time is up leaves the rest in order; the last to get the mutex may destroy it while the others'
-//           unlock() has not returned (a plain variable stands for its memory).
-// Bounds    Two threads: every interleaving. Three, of which one is starving or one gives up, and two that come
-//           twice: so many preemptions as main() says.
-// Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here; mutex.cc's steps.
+// Checked   Who holds the mutex is alone and sees what the one before it did (a plain variable);
+//           everybody gets it; a waiter whose time is up leaves the rest in order; the last to get
+//           the mutex may destroy it while the others' unlock() has not returned (a plain variable
+//           stands for its memory).
+// Bounds    Two threads: every interleaving. Three, of which one is starving or one gives up, and
+//           two that come twice: so many preemptions as main() says.
+// Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here;
+//           mutex.cc's steps.
 //
 // Mutant MUTANT_RELAXED_RELEASE    the next owner does not see what the one before did
 // Mutant MUTANT_RELAXED_ACQUIRE    the same

@@ -1,8 +1,8 @@
 // Model of [outsider]: run() opens, closes and tears down, twice; plain threads come and go.
 //
 // Checked   Nobody uses the runtime before it is set up or while it is torn down: the runtime is a
-//           plain variable, which run() writes and outsiders read, so Relacy reports any use that is
-//           not ordered. Who came in since it was opened is not forgotten.
+//           plain variable, which run() writes and outsiders read, so Relacy reports any use that
+//           is not ordered. Who came in since it was opened is not forgotten.
 // Bounds    One outsider that comes twice, and two outsiders that come once: every interleaving.
 //
 // Mutant MUTANT_WEAK_SEQ_CST      both sides miss each other

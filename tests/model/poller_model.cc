@@ -20,7 +20,8 @@
 // Mutant MUTANT_LISTED_UNSEEN     an M blocks in the poller although it was handed a P
 // Mutant MUTANT_SAYS_LATE         an M says after the unlock that it sleeps in the poller
 // Mutant MUTANT_NO_INTERRUPT      a waker only sets the event of an M that sleeps in the poller
-// Mutant MUTANT_CLEARED_FIRST     who blocks says that it has read the interruption before it reads it
+// Mutant MUTANT_CLEARED_FIRST     who blocks says that it has read the interruption before it reads
+//                                 it
 #include "model_run.h"
 
 #include "poll/interruption.h"

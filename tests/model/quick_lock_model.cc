@@ -8,7 +8,8 @@
 // Mutant MUTANT_NO_FENCE          unlocker and sleeper miss each other
 // Mutant MUTANT_RELAXED_RELEASE   the next holder does not see what was written
 // Mutant MUTANT_BLIND_EXCHANGE    two hold it
-// Mutant MUTANT_SLEEP_WHILE_HELD  a call was answered before the sleep, and the next holder sees none
+// Mutant MUTANT_SLEEP_WHILE_HELD  a call was answered before the sleep, and the next holder sees
+//                                 none
 // Mutant MUTANT_NO_CALL_FOR_NEXT  who got the lock leaves the others asleep
 // Mutant MUTANT_NO_SECOND_CALL    who was woken in vain sleeps again without a call
 #include "model_run.h"

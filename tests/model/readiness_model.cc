@@ -1,10 +1,12 @@
-// Model of [readiness] and [closing]: one waits for a descriptor while events come and others close it.
+// Model of [readiness] and [closing]: one waits for a descriptor while events come and others close
+// it.
 //
-// The user mirrors descriptor.cc (Turn::perform, Turn::wait), the poller network.cc (deliver), the closer Descriptor::close().
-// The kernel is a count of bytes under its own lock; it says that something has come after it has come.
+// The user mirrors descriptor.cc (Turn::perform, Turn::wait), the poller network.cc (deliver), the
+// closer Descriptor::close(). The kernel is a count of bytes under its own lock; it says that
+// something has come after it has come.
 //
-// Checked   Nobody sleeps for ever; a waker sees the record it wakes; nobody uses the number after it was given back, which
-//           happens once; the owner's memory is not touched after GONE.
+// Checked   Nobody sleeps for ever; a waker sees the record it wakes; nobody uses the number after
+//           it was given back, which happens once; the owner's memory is not touched after GONE.
 // Bounds    See main(). A system call would block or not; spurious events come at any time.
 //
 // Mutant MUTANT_BLIND_EXCHANGE    an event that came before the record is overwritten
@@ -13,7 +15,8 @@
 // Mutant MUTANT_WAKE_FIRST        the closer wakes before it says that it closes
 // Mutant MUTANT_CLOSE_AT_ONCE     the closer gives the number back although somebody uses it
 // Mutant MUTANT_TRY_FIRST         the user forgets events after it has tried
-// Mutant MUTANT_FORGETS_BLINDLY   who forgets dropped goroutines does not ask whether they were the last
+// Mutant MUTANT_FORGETS_BLINDLY   who forgets dropped goroutines does not ask whether they were the
+//                                 last
 #include "model_run.h"
 
 #include "io/closing.h"
@@ -167,7 +170,8 @@ struct ClosedTwice : model::Scenario<3> {
   void after() override { RL_ASSERT(socket.number(RL_INFO) == 0); }
 };
 
-// A goroutine was dropped inside. It is forgotten while a plain thread leaves and the owner closes and frees it.
+// A goroutine was dropped inside. It is forgotten while a plain thread leaves and the owner closes
+// and frees it.
 struct Dropped : model::Scenario<3> {
   Socket socket;
   void before() override {

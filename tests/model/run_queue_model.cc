@@ -1,12 +1,12 @@
-// Model of [run-queue]: an owner and one or two thieves, ring of four, claims of up to two.
+// Model of [run-queue]: an owner and one or two thieves, a ring of four, batches of up to two.
 // Model of [runnext]: the slot ahead of the ring, used by the same.
 //
-// Checked   Every goroutine is taken exactly once, whoever takes it sees what was written before it was
-//           pushed (the payload is a plain variable: Relacy reports an access that is not ordered), and
-//           what nobody took is in a queue at the end. looks_empty() is never true while a goroutine is
-//           there throughout.
-// Bounds    See main(). Relacy does not show a load that sees a later store, so the "No reuse" rule of
-//           run_queue.h is explored for interleavings only; its release is argued there.
+// Checked   Every goroutine is taken exactly once, whoever takes it sees what was written before it
+//           was pushed (the payload is a plain variable: Relacy reports an access that is not
+//           ordered), and what nobody took is in a queue at the end. looks_empty() is never true
+//           while a goroutine is there throughout.
+// Bounds    See main(). Relacy does not show a load that sees a later store, so the "No reuse" rule
+//           of run_queue.h is explored for interleavings only; its release is argued there.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the payload is not published
 // Mutant MUTANT_RELAXED_ACQUIRE   the payload is not seen
@@ -106,12 +106,12 @@ struct PushPopSteal : model::Scenario<2> {
   void after() override { w.nothing_is_lost(); }
 };
 
-// The ring is nearly full, wraps around, is claimed in twos and spills, while it is stolen from.
+// The ring is nearly full, wraps around, is reserved in twos and spills, while it is stolen from.
 struct FullRing : model::Scenario<2> {
   World<2> w;
   void before() override {
     for (int i = 0; i < 4; ++i) w.put_last(w.queues[0], w.make());
-    w.take(w.queues[0].pop());  // claims two, one stays claimed
+    w.take(w.queues[0].pop());  // reserves two, one stays reserved
   }
   void thread(unsigned index) override {
     if (index == 0) {

@@ -1,20 +1,24 @@
 // Model of [rw-mutex]: readers and writers come, wait for each other, and leave.
 //
-// Checked   A writer is alone and readers see what it wrote (a plain variable); everybody gets in; at the end no count is
-//           left; the last to get in may destroy the mutex while the others' unlock has not returned (a plain
-//           variable stands for its memory); readers that were dropped while they waited hold
-//           nobody up, nor do those who gave up.
+// Checked   A writer is alone and readers see what it wrote (a plain variable); everybody gets in;
+//           at the end no count is left; the last to get in may destroy the mutex while the others'
+//           unlock has not returned (a plain variable stands for its memory); readers that were
+//           dropped while they waited hold nobody up, nor do those who gave up.
 // Bounds    A writer and a reader: every interleaving. Else as many preemptions as main() says.
-// Stands in The lists' lock, the lists, and the sleep, of which only the wake-up matters here; rw_mutex.cc's steps.
+// Stands in The lists' lock, the lists, and the sleep, of which only the wake-up matters here;
+//           rw_mutex.cc's steps.
 //
-// Mutant MUTANT_RELAXED_RELEASE   a writer does not see that the readers are through, or they not what it wrote
+// Mutant MUTANT_RELAXED_RELEASE   a writer does not see that the readers are through, or they not
+//                                 what it wrote
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
-// Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are let in
+// Mutant MUTANT_NO_ADMISSIONS     a reader on its way to the list is not counted when readers are
+//                                 let in
 // Mutant MUTANT_NO_CALL           a writer gets in line without saying so
 // Mutant MUTANT_FORGETS_LINE      a woken writer goes in and does not look at the line
 // Mutant MUTANT_FREE_HAND_OVER    the mutex is free while a starving writer is let in
 // Mutant MUTANT_GHOSTS            readers that were dropped stay counted
-// Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists' lock
+// Mutant MUTANT_LEAVES_EARLY      with nobody waiting, the mutex is given back before the lists'
+//                                 lock
 // Mutant MUTANT_STAYS_COUNTED     a reader that gave up stays counted
 // Mutant MUTANT_LEAVES_LINE       a woken writer that gives up does not look at the line
 // Mutant MUTANT_NOT_DEPARTING     those who are let in by a writer that gives up are not counted as
@@ -229,8 +233,8 @@ struct RWMutex {
   }
 };
 
-// What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped if it has to wait;
-// c and q write and read, but give up if they have to wait; - is nobody.
+// What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped
+// if it has to wait; c and q write and read, but give up if they have to wait; - is nobody.
 template <char first, char second, char third>
 struct Use : model::Scenario<third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;

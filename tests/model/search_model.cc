@@ -1,13 +1,14 @@
 // Model of [search-or-sleep]: publishers, searchers and sleepers around the product's Search word.
 //
-// The model mirrors wake.cc (start_searcher), hand_off.cc (start_thread_for), find_work.cc (search) and rest.cc (rest) with the
-// same locks. A queue is a number, changed by relaxed steps, so that only the protocol orders anything.
+// The model mirrors wake.cc (start_searcher), hand_off.cc (start_thread_for), find_work.cc (search)
+// and rest.cc (rest) with the same locks. A queue is a number, changed by relaxed steps, so that
+// only the protocol orders anything.
 //
-// Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle, nobody is
-//           counted as a searcher, and the word's idle Ps are those of the list. Publishers hold their P
-//           for ever.
-// Bounds    See main(): two or three threads; preemptions are bounded, as the full tree is too large.
-//           There are exactly as many Ms as Ps, and no further thread can be had.
+// Checked   When nobody does anything any more: no goroutine is in a queue while a P is idle,
+//           nobody is counted as a searcher, and the word's idle Ps are those of the list.
+//           Publishers hold their P for ever.
+// Bounds    See main(): two or three threads; preemptions are bounded, as the full tree is too
+//           large. There are exactly as many Ms as Ps, and no further thread can be had.
 //
 // Mutant MUTANT_NO_FENCE         publisher and sleeper miss each other
 // Mutant MUTANT_NO_SECOND_LOOK   nobody looks again before he sleeps
@@ -15,7 +16,8 @@
 // Mutant MUTANT_NO_CHAIN         who found something starts no further searcher
 // Mutant MUTANT_SILENT_MOVE      goroutines move between queues without waking a searcher
 // Mutant MUTANT_STOP_UNLOCKED    a searcher for whom no P is left is taken back without the lock
-// Mutant MUTANT_SILENT_RETURN    an M that was to be handed a P is put back on the list without a look
+// Mutant MUTANT_SILENT_RETURN    an M that was to be handed a P is put back on the list without a
+//                                look
 // Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
 // Mutant MUTANT_COUNTED_ONCE     a publisher tries only once to count a searcher
 #include "model_run.h"
@@ -203,7 +205,8 @@ struct Runtime {
     return !over;
   }
 
-  // sysmon_taking.cc: takes an M off the list to hand it a P, does not get the P, and puts the M back.
+  // sysmon_taking.cc: takes an M off the list to hand it a P, does not get the P, and puts the M
+  // back.
   void borrow_in_vain() {
     lock.lock(RL_INFO);
     if (sleepers == 0) return lock.unlock(RL_INFO);
@@ -282,8 +285,8 @@ struct Chain : model::Scenario<3> {
   void after() override { rt.check_word(); }
 };
 
-// One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other goes
-// to sleep.
+// One M takes two goroutines from the global queue, 0, and puts one in its own, 1, while the other
+// goes to sleep.
 struct Move : model::Scenario<2> {
   Runtime<2, 2, 2> rt;
   void before() override { rt.queues[0].put(2); }
@@ -301,8 +304,8 @@ struct Move : model::Scenario<2> {
   void after() override { rt.check_word(); }
 };
 
-// A publisher counts a searcher and then finds that the idle P is gone, for its holder looked again.
-// The other publisher, a plain thread, may have left its goroutine to that searcher.
+// A publisher counts a searcher and then finds that the idle P is gone, for its holder looked
+// again. The other publisher, a plain thread, may have left its goroutine to that searcher.
 struct Transient : model::Scenario<3> {
   Runtime<3, 2, 2> rt;
   void before() override {
@@ -337,7 +340,8 @@ struct Borrowed : model::Scenario<3> {
   void after() override { rt.check_word(); }
 };
 
-// One of two idle Ps is taken by an M that does not search, while the publisher counts a searcher for the other.
+// One of two idle Ps is taken by an M that does not search, while the publisher counts a searcher
+// for the other.
 struct TakenMeanwhile : model::Scenario<3> {
   Runtime<3, 1, 4> rt;
   void before() override {

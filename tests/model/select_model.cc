@@ -1,9 +1,12 @@
 // Model of [select]: two partners, at two channels, and the deadline want the same select.
 //
-// Checked   Exactly one of them ends the wait; the value that it moved arrives; the others' values stay; nobody touches the
-//           select's records or its stack once it has gone on (plain variables stand for both).
-// Bounds    Two partners: at most three preemptions. With the deadline: at most two, and random executions.
-// Stands in The locks, the lists (one place each), the wake-up. Thread 0 is the commit step, which begins with both locks.
+// Checked   Exactly one of them ends the wait; the value that it moved arrives; the others' values
+//           stay; nobody touches the select's records or its stack once it has gone on (plain
+//           variables stand for both).
+// Bounds    Two partners: at most three preemptions. With the deadline: at most two, and random
+//           executions.
+// Stands in The locks, the lists (one place each), the wake-up. Thread 0 is the commit step, which
+//           begins with both locks.
 //
 // Mutant MUTANT_BLIND_EXCHANGE    two partners win
 // Mutant MUTANT_RELAXED_RELEASE   the wake-up does not bring what was done before it
@@ -12,7 +15,7 @@
 #include "model_run.h"
 #include "waiters.h"
 
-#include "chan/claim.h"
+#include "chan/select_word.h"
 
 namespace {
 

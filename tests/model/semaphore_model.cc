@@ -1,16 +1,20 @@
-// Model of [semaphore]: units are taken and given back; who finds too few, or others waiting, gets in line.
+// Model of [semaphore]: units are taken and given back; who finds too few, or others waiting, gets
+// in line.
 //
-// Checked   No unit is taken twice (the number inside never passes the limit); everybody is served; who gets a unit sees
-//           what was done before it was released; after the last acquire the semaphore may be destroyed while the
-//           others' release() has not returned (a plain variable stands for its memory); a waiter that gives up
-//           leaves the units to those behind it.
+// Checked   No unit is taken twice (the number inside never passes the limit); everybody is served;
+//           who gets a unit sees what was done before it was released; after the last acquire the
+//           semaphore may be destroyed while the others' release() has not returned (a plain
+//           variable stands for its memory); a waiter that gives up leaves the units to those
+//           behind it.
 // Bounds    Two that use it as a lock: every interleaving. Else as many preemptions as main() says.
-// Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here; semaphore.cc's steps.
+// Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here;
+//           semaphore.cc's steps.
 //
 // Mutant MUTANT_RELAXED_RELEASE   who gets a unit does not see what was done before
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NO_BIT            a waiter gets in line without saying so
-// Mutant MUTANT_RELEASES_EARLY    with an empty line, the units are put there before the list's lock is released
+// Mutant MUTANT_RELEASES_EARLY    with an empty line, the units are put there before the list's
+//                                 lock is released
 // Mutant MUTANT_LEAVES_SILENTLY   one that gives up does not serve those behind it
 #include "model_run.h"
 #include "waiters.h"

@@ -1,12 +1,15 @@
-// Model of [sysmon-sleep]: sysmon falls asleep while others take idle Ps, put goroutines out of sight, leave the timer duty, find
-// no thread, and stop the world.
+// Model of [sysmon-sleep]: sysmon falls asleep while others take idle Ps, put goroutines out of
+// sight, leave the timer duty, find no thread, and stop the world.
 //
-// The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher), hand_off.cc (do_without_thread), queues.cc (put_in_inbox),
-// bound.cc (begin_with), find_work.cc (rest, hand_on_duty) and world.cc (stop, start), over the product's SysmonSleep, Search,
-// TimerDuty and Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol orders anything.
+// The model mirrors sysmon.cc (is_needed_by_nobody), wake.cc (start_searcher), hand_off.cc
+// (do_without_thread), queues.cc (put_in_inbox), bound.cc (begin_with), find_work.cc (rest,
+// hand_on_duty) and world.cc (stop, start), over the product's SysmonSleep, Search, TimerDuty and
+// Grip. Queues and inboxes are numbers that are changed by relaxed steps, so that only the protocol
+// orders anything.
 //
-// Checked   If sysmon sleeps in the end, and nobody has woken it: a P is idle, nothing is in a queue or out of sight, the world
-//           is not stopped, and somebody has the timer duty over the timer.
+// Checked   If sysmon sleeps in the end, and nobody has woken it: a P is idle, nothing is in a
+//           queue or out of sight, the world is not stopped, and somebody has the timer duty over
+//           the timer.
 // Bounds    Two or three threads; preemptions are bounded. Sysmon falls asleep once.
 // Stands in Sysmon's event ([event]): it sleeps, or has been woken.
 //
@@ -91,14 +94,14 @@ struct Runtime {
 
   // ---- sysmon.cc
 
-  bool some_are_inside(std::uint32_t settled) {
+  bool some_are_inside(std::uint32_t quiet) {
     if (chosen<"MUTANT_INSIDE_UNSEEN">()) return false;
     std::uint32_t count = procs.load(relaxed);
     for (std::uint32_t i = 0; i < count; ++i) {
       M* m = ps[i].holder.load(acquire);
-      if (m != nullptr && m->grip.is_outside()) ++settled;
+      if (m != nullptr && m->grip.is_outside()) ++quiet;
     }
-    return settled != count;
+    return quiet != count;
   }
   bool has_inbox() {
     if (chosen<"MUTANT_INBOX_UNSEEN">()) return false;
@@ -177,7 +180,8 @@ struct WithSysmon : model::Scenario<threads> {
   void after() override { rt.check(); }
 };
 
-// A plain thread makes a goroutine ready. The thread that gets the idle P runs it, for ever; or there is none.
+// A plain thread makes a goroutine ready. The thread that gets the idle P runs it, for ever; or
+// there is none.
 template <bool has_thread>
 struct Publish : WithSysmon<2> {
   Publish() : WithSysmon<2>(2) {}
@@ -206,8 +210,8 @@ struct Publish : WithSysmon<2> {
   }
 };
 
-// An M wakes goroutines and puts them in its inbox, as no P is idle, and runs another that blocks. One P goes idle
-// meanwhile; it may have been idle before.
+// An M wakes goroutines and puts them in its inbox, as no P is idle, and runs another that blocks.
+// One P goes idle meanwhile; it may have been idle before.
 struct OutOfSight : WithSysmon<3> {
   OutOfSight() : WithSysmon<3>(2) {}
   void before() override {
@@ -248,7 +252,8 @@ struct OutOfSight : WithSysmon<3> {
   }
 };
 
-// The keeper of the timer duty gets a P from the network, and leaves a timer that is far away to sysmon. Another P is idle.
+// The keeper of the timer duty gets a P from the network, and leaves a timer that is far away to
+// sysmon. Another P is idle.
 struct KeeperGoes : WithSysmon<2> {
   KeeperGoes() : WithSysmon<2>(2) {}
   void before() override {

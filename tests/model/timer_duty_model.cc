@@ -1,12 +1,15 @@
-// Model of [timer-duty]: timers are armed while threads go to sleep, have the timer duty, wake up and hand it on.
+// Model of [timer-duty]: timers are armed while threads go to sleep, have the timer duty, wake up
+// and hand it on.
 //
-// The model mirrors timers.cc (arm), fire.cc (see_to_timer), wake.cc (start_searcher) and rest.cc (rest) with the same
-// lock. The earliest timer of a P is a number, changed by relaxed steps, so that only the protocol orders anything.
+// The model mirrors timers.cc (arm), fire.cc (see_to_timer), wake.cc (start_searcher) and rest.cc
+// (rest) with the same lock. The earliest timer of a P is a number, changed by relaxed steps, so
+// that only the protocol orders anything.
 //
-// Checked   When nobody does anything any more and a P is idle: somebody sleeps until the earliest timer, or until
-//           an earlier time. Armers hold their P for ever and never look at their timers.
-// Bounds    See main(): two or three threads, bounded preemptions. A keeper's time comes at any moment after it
-//           took the timer duty, also when it is just being woken by hand.
+// Checked   When nobody does anything any more and a P is idle: somebody sleeps until the earliest
+//           timer, or until an earlier time. Armers hold their P for ever and never look at their
+//           timers.
+// Bounds    See main(): two or three threads, bounded preemptions. A keeper's time comes at any
+//           moment after it took the timer duty, also when it is just being woken by hand.
 //
 // Mutant MUTANT_NO_FENCE      armer and sleeper miss each other
 // Mutant MUTANT_DUTY_FIRST    a sleeper decides on the timer duty before it is counted as idle
@@ -80,7 +83,8 @@ struct Runtime {
     wake_up[sleeper].set(RL_INFO);
   }
 
-  // Its time has come, or it was woken: it has a P and searches. False: it was handed none and must sleep.
+  // Its time has come, or it was woken: it has a P and searches. False: it was handed none and must
+  // sleep.
   bool get_up(int m) {
     lock.lock(RL_INFO);
     bool can = listed[m] && idle > 0;
@@ -93,7 +97,8 @@ struct Runtime {
     return can;
   }
 
-  // An M without work that searches. It sleeps for ever in the end, or `runs_for_ever` what its timer made ready.
+  // An M without work that searches. It sleeps for ever in the end, or `runs_for_ever` what its
+  // timer made ready.
   void rest(int m, bool runs_for_ever) {
     for (;;) {
       std::int64_t next = kNever;
@@ -147,7 +152,8 @@ struct Runtime {
     }
     return false;
   }
-  // Enough others search: in the product it rests without having searched. Here every rest is a searcher's.
+  // Enough others search: in the product it rests without having searched. Here every rest is a
+  // searcher's.
   void search_anyway() { search.remove_idle_add_searcher(), search.add_idle(); }
 
   // One thread less does anything; the last lets the sleepers end.
@@ -179,7 +185,8 @@ struct ArmOrSleep : model::Scenario<2> {
   void after() override { rt.check(); }
 };
 
-// A keeper's timer comes, and it goes to sleep again, while another is armed that it would have covered.
+// A keeper's timer comes, and it goes to sleep again, while another is armed that it would have
+// covered.
 struct ArmWhileKept : model::Scenario<2> {
   Runtime<2> rt;
   void before() override {
@@ -197,7 +204,8 @@ struct ArmWhileKept : model::Scenario<2> {
   void after() override { rt.check(); }
 };
 
-// The keeper's timer makes a goroutine ready that runs for ever: another has to take over the timer duty.
+// The keeper's timer makes a goroutine ready that runs for ever: another has to take over the timer
+// duty.
 struct HandOn : model::Scenario<3> {
   Runtime<3> rt;
   void before() override {

@@ -2,22 +2,25 @@
 //
 //           A run() ends, and the timer is started anew in the next.
 //
-// Checked   Each start ends in one value, or in a stop() or reset() that says so, never in both; after a stop() that
-//           nobody follows no value comes; the record is freed once, by the last handle or the one that fires it,
-//           and nobody touches it after that (a plain variable stands for its memory); what is guarded by the
-//           timer's lock is (another one).
-// Bounds    One handle and one that fires: every interleaving. Two handles, or one that starts it twice: so many
-//           preemptions as main() says.
-// Stands in The set: a lock, and the timer's place in it, as in timer_model.cc; timer_state.cc's steps.
+// Checked   Each start ends in one value, or in a stop() or reset() that says so, never in both;
+//           after a stop() that nobody follows no value comes; the record is freed once, by the
+//           last handle or the one that fires it, and nobody touches it after that (a plain
+//           variable stands for its memory); what is guarded by the timer's lock is (another one).
+// Bounds    One handle and one that fires: every interleaving. Two handles, or one that starts it
+//           twice: so many preemptions as main() says.
+// Stands in The set: a lock, and the timer's place in it, as in timer_model.cc; timer_state.cc's
+//           steps.
 //
 // Mutant MUTANT_NO_WORD          stop() does not leave word for the one that fires it
 // Mutant MUTANT_ORPHANS_ANYWAY   the last handle does not look whether firing has been decided
-// Mutant MUTANT_NEVER_ORPHANS    the last handle waits for the one that fires it, but not for one that will
+// Mutant MUTANT_NEVER_ORPHANS    the last handle waits for the one that fires it, but not for one
+//                                that will
 // Mutant MUTANT_IDLE_TOO_EARLY   whoever fires it makes it idle before it releases the lock
 // Mutant MUTANT_STAYS_DECIDED    a timer that was started anew seems to have been decided
 // Mutant MUTANT_STARTS_FIRING    reset() does not wait until it is idle
 // Mutant MUTANT_KEEPS_WORD       the end of run() leaves the word to the next one
-// Mutant MUTANT_FREES_AT_ONCE    the last handle frees an idle one that is still locked by the one that fired it
+// Mutant MUTANT_FREES_AT_ONCE    the last handle frees an idle one that is still locked by the one
+//                                that fired it
 #include "model_run.h"
 #include "waiters.h"
 
@@ -93,7 +96,7 @@ struct TimerState {
       bool there = word.view().set == where;
       if (there) {
         set.has(RL_INFO) = false;
-        word.leave();
+        word.make_idle();
       }
       set.lock.unlock(RL_INFO);
       if (there) return Removal::removed;

@@ -1,16 +1,19 @@
-// Model of [timer]: an owner removes its timer and destroys the record while others fire it, or it is moved.
+// Model of [timer]: an owner removes its timer and destroys the record while others fire it, or it
+// is moved.
 //
-// Checked   It fires at most once per insertion, and never after remove() said removed; nobody touches the record
-//           after the owner was told that it may destroy it (a plain variable stands for its memory); what fire
-//           did is seen by an owner that settled.
-//           One who stops it without a lock of the owners' and one who starts it anew do not touch it at once.
-// Bounds    One owner and one that fires, or moves it to another set: every interleaving. Both at once: at most
-//           three preemptions. Two owners: every interleaving.
-// Stands in The set: a lock, and the timer's place in it. remove() mirrors TimerSet::remove, take() take_due.
+// Checked   It fires at most once per insertion, and never after remove() said removed; nobody
+//           touches the record after the owner was told that it may destroy it (a plain variable
+//           stands for its memory); an owner that disarmed and waited sees what fire did.
+//           One who stops it without a lock of the owners' and one who starts it anew do not touch
+//           it at once.
+// Bounds    One owner and one that fires, or moves it to another set: every interleaving. Both at
+//           once: at most three preemptions. Two owners: every interleaving.
+// Stands in The set: a lock, and the timer's place in it. remove() mirrors TimerSet::remove, take()
+//           take_due.
 //
 // Mutant MUTANT_RELAXED_RELEASE   the owner does not see what fire did
 // Mutant MUTANT_NO_SECOND_LOOK    remove trusts what it read without the lock
-// Mutant MUTANT_NO_SETTLE         the owner does not wait for a fire that has begun
+// Mutant MUTANT_NO_WAIT           the owner does not wait for a fire that has begun
 #include "model_run.h"
 
 #include "timer/timer.h"
@@ -69,7 +72,7 @@ struct Owner : model::Scenario<1 + others> {
         continue;
       }
       set->has(RL_INFO) = false;
-      word.leave();
+      word.make_idle();
       set->lock.unlock(RL_INFO);
       return Removal::removed;
     }
@@ -82,7 +85,7 @@ struct Owner : model::Scenario<1 + others> {
       return;
     }
     Removal how = remove();
-    if (how == Removal::firing && !chosen<"MUTANT_NO_SETTLE">()) {
+    if (how == Removal::firing && !chosen<"MUTANT_NO_WAIT">()) {
       while (word.view().firing) rl::yield(1, RL_INFO);
     }
     RL_ASSERT(fired(RL_INFO) == (how == Removal::removed ? 0 : 1));
@@ -134,7 +137,7 @@ struct TwoOwners : model::Scenario<2> {
       sets[0].lock.lock(RL_INFO);
       sets[0].has(RL_INFO) = false;
       RL_ASSERT(place(RL_INFO) == 1);
-      word.leave();
+      word.make_idle();
       sets[0].lock.unlock(RL_INFO);
     } else if (word.view().set == nullptr) {
       sets[1].lock.lock(RL_INFO);

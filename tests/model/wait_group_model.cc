@@ -1,16 +1,18 @@
 // Model of [wait-group]: goroutines finish, others wait for them and destroy the group.
 //
 // Checked   A waiter goes on only when everybody is done, and sees what they did; every waiter goes
-//           on; nobody touches the group after the last waiter returned (a plain variable stands for
-//           its memory).
-//           A group that is used again while others still wait lets nobody go before the second zero.
-// Bounds    One finisher and one waiter: every interleaving. Two and one, one and two: at most three
-//           preemptions; used again: two.
+//           on; nobody touches the group after the last waiter returned (a plain variable stands
+//           for its memory).
+//           A group that is used again while others still wait lets nobody go before the second
+//           zero.
+// Bounds    One finisher and one waiter: every interleaving. Two and one, one and two: at most
+//           three preemptions; used again: two.
 // Stands in The list's lock, and the sleep, of which only the wake-up matters here.
 //
 // Mutant MUTANT_ZERO_UNLOCKED     the count becomes zero before the list's lock is taken
 // Mutant MUTANT_RELAXED_RELEASE   a waiter does not see what was done before done()
-// Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps for ever
+// Mutant MUTANT_NO_ZERO_CHECK     a waiter announces itself although the count is zero, and sleeps
+//                                 for ever
 #include "model_run.h"
 #include "waiters.h"
 

@@ -14,7 +14,8 @@
 //
 // Mutant MUTANT_STALE_PRESENCE    who comes says that it is in the first run for ever
 // Mutant MUTANT_BLIND_UNLINK      who leaves does not say in which run it is
-// Mutant MUTANT_KEEPS_ERA         a record that was forgotten, and used again, passes for one on the list
+// Mutant MUTANT_KEEPS_ERA         a record that was forgotten, and used again, passes for one on
+//                                 the list
 // Mutant MUTANT_RELAXED_RELEASE   who finds the list empty does not see what was done before
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 #include "model_run.h"

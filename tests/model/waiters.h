@@ -1,7 +1,8 @@
-// waiters.h: what the models of locks stand on: memory that may be gone, the lock of a list, the list, wake-ups.
+// waiters.h: what the models of locks stand on: memory that may be gone, the lock of a list, the
+// list, wake-ups.
 //
-// They are made of what Relacy gives, not of base::Atomic. So a mutant of the atomics weakens the protocol and not its
-// surroundings, and nobody spins: what is explored is the protocol.
+// They are made of what Relacy gives, not of base::Atomic. So a mutant of the atomics weakens the
+// protocol and not its surroundings, and nobody spins: what is explored is the protocol.
 #pragma once
 
 #include "model_atomic.h"

@@ -1,20 +1,28 @@
-// Model of [world]: the world is stopped, changed and started, and ends, while others run, rest, lose their Ps and come back.
+// Model of [world]: the world is stopped, changed and started, and ends, while others run, rest,
+// lose their Ps and come back.
 //
-// The model mirrors world.cc, procs.cc (set_procs, refresh_procs), find_work.cc (find_work), rest.cc (lie_down), hand_off.cc (let_go, take_idle_p,
-// wait_for_p) and wake.cc (start_thread_for, do_without_thread) over the product's WorldPhase, with base::Event in it.
+// The model mirrors world.cc, procs.cc (set_procs, refresh_procs), find_work.cc (find_work),
+// rest.cc (lie_down), hand_off.cc (let_go, take_idle_p, wait_for_p) and wake.cc (start_thread_for,
+// do_without_thread) over the product's WorldPhase, with base::Event in it.
 //
-// Checked   Whoever has stopped the world is alone: nobody uses a P meanwhile, and each sees what the one before did with it
-//           (plain variables). When nobody does anything any more no goroutine is left in a queue. After the end nobody sleeps.
-// Bounds    Two or three threads, two Ps; preemptions are bounded. There are as many Ms as Ps, and no further thread can be had.
-// Stands in Sysmon, which tries again if a P is idle although goroutines wait: an M that goes to sleep without a P looks.
+// Checked   Whoever has stopped the world is alone: nobody uses a P meanwhile, and each sees what
+//           the one before did with it (plain variables). When nobody does anything any more no
+//           goroutine is left in a queue. After the end nobody sleeps.
+// Bounds    Two or three threads, two Ps; preemptions are bounded. There are as many Ms as Ps, and
+//           no further thread can be had.
+// Stands in Sysmon, which tries again if a P is idle although goroutines wait: an M that goes to
+//           sleep without a P looks.
 //
 // Mutant MUTANT_BLIND_EXCHANGE    two have the right to stop the world
 // Mutant MUTANT_RELAXED_RELEASE   the stopper does not see what was done with the Ps
 // Mutant MUTANT_RELAXED_ACQUIRE   the same
 // Mutant MUTANT_NOT_COUNTED       an M that leaves its P does not say so
-// Mutant MUTANT_LET_GO_IDLE       a P that was taken from a blocked thread becomes idle although the world stops
-// Mutant MUTANT_LIES_DOWN         an M that rests does not look again, under the lock, whether the world stops
-// Mutant MUTANT_LISTED_LATE       an M that leaves gets on the list of sleeping ones after the unlock
+// Mutant MUTANT_LET_GO_IDLE       a P that was taken from a blocked thread becomes idle although
+//                                 the world stops
+// Mutant MUTANT_LIES_DOWN         an M that rests does not look again, under the lock, whether the
+//                                 world stops
+// Mutant MUTANT_LISTED_LATE       an M that leaves gets on the list of sleeping ones after the
+//                                 unlock
 // Mutant MUTANT_START_FORGETS     who starts the world finds no thread for Ps that have goroutines
 // Mutant MUTANT_KEEPS_QUEUE       the goroutines of a P that is removed stay there
 // Mutant MUTANT_END_UNASKED       the end does not ask for the right
@@ -262,7 +270,8 @@ struct Runtime {
     if (queued) return start_thread_for(p);
     look_for_others();
   }
-  // Its P was taken. It takes an idle one, or its goroutine queues and it sleeps. False: it has left.
+  // Its P was taken. It takes an idle one, or its goroutine queues and it sleeps. False: it has
+  // left.
   bool come_back(M& m) {
     lock.lock(RL_INFO);
     if (world.ending()) {
@@ -288,7 +297,8 @@ struct Runtime {
   }
 };
 
-// One stops the world and goes on with one P, while the other runs what is in its queue and rests. So does the maker.
+// One stops the world and goes on with one P, while the other runs what is in its queue and rests.
+// So does the maker.
 struct Change : model::Scenario<3> {
   Runtime rt{3};
   void before() override {
@@ -317,7 +327,8 @@ struct Two : model::Scenario<2> {
   void after() override { rt.check(); }
 };
 
-// The P of a thread that blocks is given back by sysmon, with a goroutine in its queue, and the thread comes back.
+// The P of a thread that blocks is given back by sysmon, with a goroutine in its queue, and the
+// thread comes back.
 struct Blocked : model::Scenario<3> {
   Runtime rt{3};
   void before() override {

@@ -1,5 +1,6 @@
-// allocating_test.cc: goroutines are stopped while they hold the allocator's lock, and the runtime grows meanwhile. If it
-// needed that lock for it, with a P, the stopped goroutine's turn would never come, and the test would time out.
+// allocating_test.cc: goroutines are stopped while they hold the allocator's lock, and the runtime
+// grows meanwhile. If it needed that lock for it, with a P, the stopped goroutine's turn would
+// never come, and the test would time out.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>

@@ -1,6 +1,8 @@
-// burner.cc: makes the machine busy while tests run beside it. `burner cpu|memory|wakes SEED`, until its parent ends.
+// burner.cc: makes the machine busy while tests run beside it. `burner cpu|memory|wakes SEED`,
+// until its parent ends.
 //
-//   cpu      burns for milliseconds, rests for milliseconds: other threads lose their CPUs at any place
+//   cpu      burns for milliseconds, rests for milliseconds: other threads lose their CPUs at any
+//            place
 //   memory   allocates, touches and frees much: the kernel maps, unmaps and clears pages
 //   wakes    two threads wake each other without pause: the kernel's scheduler has much to do
 #include <sys/prctl.h>

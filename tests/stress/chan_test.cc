@@ -1,4 +1,5 @@
-// chan_test.cc: channels and selects under load: nothing is lost, nothing arrives twice, nobody is forgotten.
+// chan_test.cc: channels and selects under load: nothing is lost, nothing arrives twice, nobody is
+// forgotten.
 
 #include <magpie/magpie.h>
 

@@ -1,4 +1,5 @@
-// chaos_test.cc: a program with a little of everything, while the runtime chooses as badly as it may (src/sched/run/chaos.h).
+// chaos_test.cc: a program with a little of everything, while the runtime chooses as badly as it
+// may (src/sched/run/chaos.h).
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>

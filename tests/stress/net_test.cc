@@ -96,7 +96,8 @@ RT_TEST(NetStress, ConnectionsEndAtAnyMoment) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Loops and blocking calls beside the network: Ps are taken, threads come and go, the poller changes hands.
+// Loops and blocking calls beside the network: Ps are taken, threads come and go, the poller
+// changes hands.
 RT_TEST(NetStress, EverythingElseGoesOnBesideIt) {
   std::atomic<bool> over = false;
   WaitGroup all, talking;

@@ -63,7 +63,8 @@ RT_TEST(StressOutside, PlainThreadsStartJoinAndSignalWhileGoroutinesWork) {
   EXPECT_TRUE(support::eventually([&] { return ran == 2L * kThreads * rounds; }));
 }
 
-// Each go() either starts its goroutine, or throws because no runtime runs. Nothing leaks and nothing is torn down too early.
+// Each go() either starts its goroutine, or throws because no runtime runs. Nothing leaks and
+// nothing is torn down too early.
 TEST(StressOutside, PlainThreadsMayStartGoroutinesWhileRunBeginsAndEnds) {
   constexpr int kThreads = 3;
   std::atomic<bool> over{false};

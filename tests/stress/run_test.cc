@@ -14,7 +14,8 @@ namespace {
 
 using support::scaled;
 
-// Main returns while others yield, wait, start goroutines and join: whatever they are at, run() ends.
+// Main returns while others yield, wait, start goroutines and join: whatever they are at, run()
+// ends.
 TEST(StressRun, EndsAtAnyMoment) {
   base::Random random(support::printed_seed());
   for (const int n : {1, 2, 8}) {

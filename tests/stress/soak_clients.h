@@ -1,4 +1,5 @@
-// soak_clients.h: what clients do to the servers of the soak, well and badly. Each way is one connection, or a few requests.
+// soak_clients.h: what clients do to the servers of the soak, well and badly. Each way is one
+// connection, or a few requests.
 #pragma once
 
 #include <gtest/gtest.h>

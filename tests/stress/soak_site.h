@@ -28,7 +28,8 @@ inline std::chrono::microseconds a_while(Random& random, std::size_t most_us) {
   return std::chrono::microseconds(up_to(random, most_us));
 }
 
-// A text that belongs to its number: one that comes from elsewhere, or from another place of itself, is told apart.
+// A text that belongs to its number: one that comes from elsewhere, or from another place of
+// itself, is told apart.
 inline std::string text_of(std::size_t number, std::size_t size) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i)

@@ -1,9 +1,12 @@
-// soak_test.cc: servers under all that clients do to them, round after round, while everything else of the runtime goes on.
+// soak_test.cc: servers under all that clients do to them, round after round, while everything else
+// of the runtime goes on.
 //
-// Every answer is checked. After each round nothing may be left: goroutines, timers and descriptors are as many as before the first
-// one, threads few, and memory no more than after the first rounds, but for a fixed amount.
+// Every answer is checked. After each round nothing may be left: goroutines, timers and descriptors
+// are as many as before the first one, threads few, and memory no more than after the first rounds,
+// but for a fixed amount.
 //
-//   MAGPIE_SOAK_SECONDS=600 build/release/tests/stress --gtest_filter='Soak.*'    as long as one likes
+//   MAGPIE_SOAK_SECONDS=600 build/release/tests/stress --gtest_filter='Soak.*'    as long as one
+//                                                                                 likes
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>

@@ -196,7 +196,8 @@ RT_TEST(SyncStress, ASemaphoreKeepsItsLimitForRequestsOfAllSizes) {
   EXPECT_FALSE(semaphore.try_acquire());
 }
 
-// Everything lives on when run() ends, and drops those who wait, while a thread goes on waking them.
+// Everything lives on when run() ends, and drops those who wait, while a thread goes on waking
+// them.
 TEST(SyncStress, LocksOutliveManyRunsWhileAThreadUsesThem) {
   Mutex mutex;
   RWMutex rw_mutex;

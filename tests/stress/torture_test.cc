@@ -1,8 +1,9 @@
-// torture_test.cc: goroutines are stopped in the middle of everything that C++ programs do, and nothing breaks.
+// torture_test.cc: goroutines are stopped in the middle of everything that C++ programs do, and
+// nothing breaks.
 //
-// The program is also run with other allocators in front (see tests/CMakeLists.txt), and compiled with -O3 and link-time
-// optimisation by both compilers: a compiler that keeps the address of a thread_local over a call is the classic
-// killer here.
+// The program is also run with other allocators in front (see tests/CMakeLists.txt), and compiled
+// with -O3 and link-time optimisation by both compilers: a compiler that keeps the address of a
+// thread_local over a call is the classic killer here.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -80,7 +81,8 @@ bool compute(std::mt19937& random) {
   return right;
 }
 
-// Stopped with values in wide registers and in mask registers, which a switch between goroutines does not save.
+// Stopped with values in wide registers and in mask registers, which a switch between goroutines
+// does not save.
 #if defined(__x86_64__)
 [[gnu::target("avx512f"), gnu::noinline]] bool compute_widely(unsigned first) {
   using Wide [[gnu::vector_size(64)]] = std::uint64_t;

@@ -1,4 +1,5 @@
-// yield_test.cc: goroutines move between threads all the time, and what is on their stacks stays as it was.
+// yield_test.cc: goroutines move between threads all the time, and what is on their stacks stays as
+// it was.
 
 #include <magpie/magpie.h>
 

@@ -1,7 +1,9 @@
-// at_procs.h: tests that start their runtimes themselves, with options of their own, at several numbers of procs.
+// at_procs.h: tests that start their runtimes themselves, with options of their own, at several
+// numbers of procs.
 //
 //   class Fairness : public support::AtProcs {};
-//   INSTANTIATE_TEST_SUITE_P(AtProcs, Fairness, support::kFewProcs, testing::PrintToStringParamName());
+//   INSTANTIATE_TEST_SUITE_P(AtProcs, Fairness, support::kFewProcs,
+//   testing::PrintToStringParamName());
 #pragma once
 
 #include <gtest/gtest.h>

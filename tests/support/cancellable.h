@@ -5,6 +5,7 @@
 // one.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <magpie/magpie.h>
 
 #include <functional>
@@ -17,6 +18,18 @@
 
 namespace magpie::support {
 
+inline const std::error_code kCancelled = std::make_error_code(std::errc::operation_canceled);
+inline const std::error_code kTimedOut = std::make_error_code(std::errc::timed_out);
+
+inline Context cancellable() { return Context::background().with_cancel(); }
+
+// A context that was cancelled.
+inline Context over() {
+  Context context = cancellable();
+  context.cancel();
+  return context;
+}
+
 struct Cancellable {
   const char* name;
   // True: it was granted.
@@ -26,6 +39,14 @@ struct Cancellable {
   // After a call that was granted: the next has to wait again.
   std::function<void()> undo = [] {};
 };
+
+// What was granted is still there.
+inline void expect_granted(const Cancellable& operation) {
+  std::error_code error = kCancelled;
+  EXPECT_TRUE(operation.call(Context::background(), error)) << operation.name;
+  EXPECT_FALSE(error) << operation.name;
+  operation.undo();
+}
 
 inline Cancellable chan_send() {
   Chan<int> full(1);

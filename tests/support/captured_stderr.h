@@ -1,4 +1,5 @@
-// captured_stderr.h: what a part of a test writes to stderr. Reports of sanitizers among it are shown nevertheless.
+// captured_stderr.h: what a part of a test writes to stderr. Reports of sanitizers among it are
+// shown nevertheless.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -16,7 +16,8 @@
 
 namespace magpie::support {
 
-// A certificate in files for as long as this lives. By default for localhost and 127.0.0.1, signed by itself.
+// A certificate in files for as long as this lives. By default for localhost and 127.0.0.1, signed
+// by itself.
 class Certificate {
  public:
   struct Options {

@@ -12,6 +12,9 @@
 
 namespace magpie::support {
 
+// The shortest request that is answered.
+inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
 // A client's end; the server's end is served by a goroutine of its own.
 class Talk {
  public:

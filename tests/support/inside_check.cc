@@ -1,8 +1,9 @@
-// inside_check.cc: linked into every test program: whoever allocates, frees or takes a foreign lock inside the runtime, with
-// a P, ends the program with its stack; see sched/inside.h for why.
+// inside_check.cc: linked into every test program: whoever allocates, frees or takes a foreign lock
+// inside the runtime, with a P, ends the program with its stack; see sched/inside.h for why.
 //
-// The program's own malloc and its relatives come before the C library's, for everybody in the process. Sanitizers have theirs, and
-// call a hook instead. Locks, stdio and dlopen are forwarded to whoever comes next, a sanitizer or the C library.
+// The program's own malloc and its relatives come before the C library's, for everybody in the
+// process. Sanitizers have theirs, and call a hook instead. Locks, stdio and dlopen are forwarded
+// to whoever comes next, a sanitizer or the C library.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -34,7 +35,8 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(  // NOLINT: the saniti
 
 namespace {
 
-// From here on: before, the sanitizer may not have begun, nor have the addresses of the functions below been looked up.
+// From here on: before, the sanitizer may not have begun, nor have the addresses of the functions
+// below been looked up.
 std::atomic<bool> is_on{false};  // relaxed: written once, by the first thread
 __thread bool is_reporting;      // what the report itself does is not checked
 int out = STDERR_FILENO;         // as it was at first: tests redirect it, and lose what they caught
@@ -155,8 +157,8 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
 }
 #endif
 
-// Not with ThreadSanitizer: it leaves out what OpenSSL locks (support/openssl_tsan.h), which it tells by the caller, and would
-// take us for it.
+// Not with ThreadSanitizer: it leaves out what OpenSSL locks (support/openssl_tsan.h), which it
+// tells by the caller, and would take us for it.
 #if !defined(MAGPIE_TSAN)
 [[MAGPIE_UNCHECKED]] int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static constinit Next<int(pthread_mutex_t*)> next("pthread_mutex_lock");

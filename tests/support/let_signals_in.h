@@ -9,8 +9,8 @@
 
 namespace magpie::support {
 
-// ThreadSanitizer delivers a signal at the next call that it intercepts: a loop without any call is never stopped. This is one
-// that does not sleep; elsewhere it is nothing.
+// ThreadSanitizer delivers a signal at the next call that it intercepts: a loop without any call is
+// never stopped. This is one that does not sleep; elsewhere it is nothing.
 inline void let_signals_in() {
 #if defined(MAGPIE_TSAN)
   timespec now;

@@ -1,6 +1,7 @@
 // may_leak.h: leak checkers do not count what is allocated meanwhile.
 //
-// For what a goroutine has on its stack when run() drops it: nobody gives that back. Nothing inside may switch goroutines.
+// For what a goroutine has on its stack when run() drops it: nobody gives that back. Nothing inside
+// may switch goroutines.
 #pragma once
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,6 +1,7 @@
 // memory_stream.h: two ends of a connection in memory, for tests that decide what is read when.
 //
-// Each end can be told to give its reader a few bytes at a time. Deadlines and close() work as those of sockets.
+// Each end can be told to give its reader a few bytes at a time. Deadlines and close() work as
+// those of sockets.
 #pragma once
 
 #include <magpie/net/stream.h>
@@ -21,7 +22,8 @@ class MemoryStream final : public net::Stream {
  public:
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-  // `at_once`: the most bytes that one read of either end returns; `capacity`: how many may be on their way.
+  // `at_once`: the most bytes that one read of either end returns; `capacity`: how many may be on
+  // their way.
   static std::pair<std::unique_ptr<MemoryStream>, std::unique_ptr<MemoryStream>> pair(
       std::size_t at_once = kNoLimit, std::size_t capacity = kNoLimit) {
     auto a = std::make_shared<Way>(), b = std::make_shared<Way>();

@@ -1,5 +1,6 @@
-// openssl_tsan.h: for programs with OpenSSL, included once in each. The system's OpenSSL is not instrumented: ThreadSanitizer does
-// not see its atomics, only the memory that it frees. So what its own calls do is left out; our calls are not.
+// openssl_tsan.h: for programs with OpenSSL, included once in each. The system's OpenSSL is not
+// instrumented: ThreadSanitizer does not see its atomics, only the memory that it frees. So what
+// its own calls do is left out; our calls are not.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__

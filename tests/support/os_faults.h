@@ -82,8 +82,9 @@ class ThreadFaults {
   decltype(base::Os::create_thread)::Function* real_;
 };
 
-// Asks `may_be_made`, with the number of the request, before each new thread. False: the thread is refused. A run() asks for
-// the maker of threads first, for sysmon next. A new thread calls `begins` before anything else.
+// Asks `may_be_made`, with the number of the request, before each new thread. False: the thread is
+// refused. A run() asks for the maker of threads first, for sysmon next. A new thread calls
+// `begins` before anything else.
 class ThreadsAsk {
  public:
   explicit ThreadsAsk(

@@ -1,6 +1,7 @@
 // plain_thread.h: a thread that is none of the runtime's, beside goroutines.
 //
-// Goroutines may not block in std::thread::join: at one proc nothing else would run. This one lets others run meanwhile.
+// Goroutines may not block in std::thread::join: at one proc nothing else would run. This one lets
+// others run meanwhile.
 #pragma once
 
 #include <magpie/runtime.h>

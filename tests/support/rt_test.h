@@ -36,6 +36,11 @@ template <class Condition>
   return true;
 }
 
+// Waits until n goroutines wait.
+[[nodiscard]] inline bool waiting_is(std::size_t n) {
+  return eventually([n] { return stats().waiting == n; });
+}
+
 // What RT_TEST expands to. Stops at the first number of procs with a fatal failure.
 inline void run_at_each_procs(void (*body)()) {
   const auto* result = ::testing::UnitTest::GetInstance()->current_test_info()->result();

@@ -1,4 +1,5 @@
-// sleeping_thread.h: a plain thread that is known to sleep in the kernel: it waits for what it was made to wait for.
+// sleeping_thread.h: a plain thread that is known to sleep in the kernel: it waits for what it was
+// made to wait for.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Package peer is the Go twin of support/measure.h: `key=value` parameters in, `key=value` results out.
+// Package peer is the Go twin of support/measure.h: `key=value` parameters in, `key=value` results
+// out.
 package peer
 
 import (

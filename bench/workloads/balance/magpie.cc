@@ -1,6 +1,6 @@
-// balance: a thousand goroutines of about 1 ms of computation each, none of which calls the runtime,
-// all started by one goroutine, so all born on one P. Ideal is the time of the same work done by one
-// goroutine, measured just before, divided by the number of procs.
+// balance: a thousand goroutines of about 1 ms of computation each, none of which calls the
+// runtime, all started by one goroutine, so all born on one P. Ideal is the time of the same work
+// done by one goroutine, measured just before, divided by the number of procs.
 //
 // A virtual machine does not always have its CPUs to itself. So the same ideal is also measured for
 // as many plain threads with equal shares of the work: what they miss, no scheduler can reach.

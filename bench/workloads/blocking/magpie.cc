@@ -1,8 +1,10 @@
-// blocking: 64 goroutines make 200 raw system calls each that sleep 1 ms, beside two that count. How long the calls take
-// in all, and how much of their speed alone the counters keep. Through blocking(), or raw=1: undeclared. threads=1: each is a
-// thread, and the runtime is not used: what the kernel alone makes of it.
-// Their speed alone differs by tens of percent within seconds on a virtual machine: it is taken before and after. How much
-// CPU time they got, of what two CPUs have, differs less, and is told too.
+// blocking: 64 goroutines make 200 raw system calls each that sleep 1 ms, beside two that count.
+// How long the calls take in all, and how much of their speed alone the counters keep. Through
+// blocking(), or raw=1: undeclared. threads=1: each is a thread, and the runtime is not used: what
+// the kernel alone makes of it.
+// Their speed alone differs by tens of percent within seconds on a virtual machine: it is taken
+// before and after. How much CPU time they got, of what two CPUs have, differs less, and is told
+// too.
 #include <magpie/magpie.h>
 #include <pthread.h>
 #include <sys/syscall.h>

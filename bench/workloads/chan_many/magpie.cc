@@ -1,4 +1,5 @@
-// chan_many: eight producers and eight consumers share a channel with a buffer of 128. The result is wall time per value.
+// chan_many: eight producers and eight consumers share a channel with a buffer of 128. The result
+// is wall time per value.
 #include <magpie/magpie.h>
 
 #include <atomic>

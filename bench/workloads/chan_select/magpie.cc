@@ -1,5 +1,5 @@
-// chan_select: eight producers fill a buffered channel each, one goroutine selects over the eight. The result is wall time
-// per value.
+// chan_select: eight producers fill a buffered channel each, one goroutine selects over the eight.
+// The result is wall time per value.
 #include <magpie/magpie.h>
 
 #include "measure.h"

@@ -1,6 +1,6 @@
-// cpu_bound: 1,000 goroutines compute for 50 ms of CPU each, without any call. The time in all beside the ideal, how
-// many threads it took, and how many of those wanted a CPU at the same time: as many as there are procs, and one more for
-// a moment while one takes over from another.
+// cpu_bound: 1,000 goroutines compute for 50 ms of CPU each, without any call. The time in all
+// beside the ideal, how many threads it took, and how many of those wanted a CPU at the same time:
+// as many as there are procs, and one more for a moment while one takes over from another.
 #include <dirent.h>
 #include <magpie/magpie.h>
 
@@ -34,7 +34,8 @@ long rounds_of_ms(double ms) {
   }
 }
 
-// Looks, from outside the runtime, at the states of all threads, ten times a second: one look costs about a millisecond.
+// Looks, from outside the runtime, at the states of all threads, ten times a second: one look costs
+// about a millisecond.
 class Watcher {
  public:
   explicit Watcher(int limit) : limit_(limit) {}
@@ -56,8 +57,8 @@ class Watcher {
     return name_end != std::string::npos && line.compare(name_end, 3, ") R") == 0;
   }
 
-  // Threads that run or wait for a CPU, without this one. Meanwhile one may have taken over from another: those that seem to
-  // are looked at again, which takes microseconds.
+  // Threads that run or wait for a CPU, without this one. Meanwhile one may have taken over from
+  // another: those that seem to are looked at again, which takes microseconds.
   static int runnable() {
     std::vector<std::string> found;
     DIR* tasks = opendir("/proc/self/task");

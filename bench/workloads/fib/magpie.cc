@@ -1,5 +1,6 @@
-// fib: a goroutine for every call, down to the leaves: spawn fib(n - 1), call fib(n - 2), join. What is measured is the
-// cost of fork and join themselves; nobody would compute Fibonacci numbers this way.
+// fib: a goroutine for every call, down to the leaves: spawn fib(n - 1), call fib(n - 2), join.
+// What is measured is the cost of fork and join themselves; nobody would compute Fibonacci numbers
+// this way.
 #include <magpie/magpie.h>
 
 #include "fib.h"

@@ -1,4 +1,5 @@
-// fib: a task for every call, down to the leaves: run fib(n - 1) in a task_group, call fib(n - 2), wait.
+// fib: a task for every call, down to the leaves: run fib(n - 1) in a task_group, call fib(n - 2),
+// wait.
 #include <tbb/task_group.h>
 
 #include "fib.h"

@@ -1,5 +1,5 @@
-// hogs: as many endless loops as twice the procs, without any call, and one goroutine that sleeps 1 ms in a loop. How late
-// that one wakes up, and how fairly the loops share the CPUs.
+// hogs: as many endless loops as twice the procs, without any call, and one goroutine that sleeps 1
+// ms in a loop. How late that one wakes up, and how fairly the loops share the CPUs.
 #include <magpie/magpie.h>
 #include <unistd.h>
 

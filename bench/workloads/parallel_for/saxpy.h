@@ -1,4 +1,5 @@
-// saxpy.h: what the C++ programs of this workload share: loops of three lengths over the same arrays, checked.
+// saxpy.h: what the C++ programs of this workload share: loops of three lengths over the same
+// arrays, checked.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// skynet_channels: a tree of goroutines, ten children each, a million leaves; every node returns the sum of
-// its subtree to its parent, through a channel. The same program as the peer's, line by line.
+// skynet_channels: a tree of goroutines, ten children each, a million leaves; every node returns
+// the sum of its subtree to its parent, through a channel. The same program as the peer's, line by
+// line.
 #include <magpie/magpie.h>
 
 #include <cstdint>

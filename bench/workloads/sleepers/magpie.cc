@@ -1,5 +1,5 @@
-// sleepers: 100,000 goroutines sleep one second each. How late they wake on average and at worst, and the CPU time
-// of the whole. The second of two rounds counts.
+// sleepers: 100,000 goroutines sleep one second each. How late they wake on average and at worst,
+// and the CPU time of the whole. The second of two rounds counts.
 #include <magpie/magpie.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// spawn_handles: as spawn_join, but each goroutine has a handle of its own and is joined through it.
-// Go has no such handle; the peer is Go's spawn_join.
+// spawn_handles: as spawn_join, but each goroutine has a handle of its own and is joined through
+// it. Go has no such handle; the peer is Go's spawn_join.
 #include <magpie/magpie.h>
 
 #include <vector>

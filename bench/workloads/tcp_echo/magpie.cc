@@ -1,5 +1,6 @@
-// tcp_echo: 64 connections over loopback, each with a goroutine that sends 64 bytes and waits for them, and one that sends them
-// back, all in one process. The results are wall time and CPU time per round trip.
+// tcp_echo: 64 connections over loopback, each with a goroutine that sends 64 bytes and waits for
+// them, and one that sends them back, all in one process. The results are wall time and CPU time
+// per round trip.
 #include <magpie/magpie.h>
 #include <magpie/net.h>
 

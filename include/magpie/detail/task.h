@@ -1,10 +1,10 @@
 // task.h: how a goroutine stores a callable and its result. Not part of the API.
 //
-// The runtime gives every goroutine kInlineBytes of room. A callable that fits is built there; any
-// other is built on the heap, and the room holds a pointer to it. The runtime sees one function,
-// the body, with two orders: run, or drop. Drop destroys what is in the room: a call that will
-// never run, or an outcome that nobody wants any more. The body of a detached goroutine destroys
-// its call after running it.
+// The runtime gives every goroutine kInlineBytes for its payload. A callable that fits is built
+// there; any other is built on the heap, and the payload holds a pointer to it. The runtime sees
+// one function, the body, with two orders: run, or drop. Drop destroys what is in the payload: a
+// call that will never run, or an outcome that nobody wants any more. The body of a detached
+// goroutine destroys its call after running it.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -38,7 +38,7 @@ namespace detail {
 struct Task;  // the runtime's record of a goroutine
 
 enum class TaskOrder : unsigned char { run, drop };
-using TaskBody = void (*)(void* room, TaskOrder order);
+using TaskBody = void (*)(void* payload, TaskOrder order);
 
 inline constexpr std::size_t kInlineBytes = 64;
 inline constexpr std::size_t kInlineAlign = 16;
@@ -50,9 +50,9 @@ inline constexpr std::size_t kInlineAlign = 16;
 [[nodiscard]] inline Task* make_task(const GoOptions* options) {
   return options == nullptr ? make_task() : make_task(*options);
 }
-inline constexpr std::size_t kRoomOffset = 64;
-inline void* room_of(Task* task) noexcept {
-  return reinterpret_cast<std::byte*>(task) + kRoomOffset;
+inline constexpr std::size_t kPayloadOffset = 64;
+inline void* payload_of(Task* task) noexcept {
+  return reinterpret_cast<std::byte*>(task) + kPayloadOffset;
 }
 void unmake_task(Task* task) noexcept;  // instead of starting it
 
@@ -77,33 +77,33 @@ enum class Joined : unsigned char {
 [[nodiscard]] Joined wait_for_task(TaskRef ref);
 [[nodiscard]] Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
 void drop_what_is_left(Task* task) noexcept;                // by order to its body
-void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its room
+void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its payload
 
-// T in the room if it fits, else on the heap.
+// T in the payload if it fits, else on the heap.
 template <class T>
 struct Stored {
   static constexpr bool kInline = sizeof(T) <= kInlineBytes && alignof(T) <= kInlineAlign;
 
   template <class... Args>
-  static void build(void* room, Args&&... args) {
+  static void build(void* payload, Args&&... args) {
     if constexpr (kInline) {
-      new (room) T(std::forward<Args>(args)...);
+      new (payload) T(std::forward<Args>(args)...);
     } else {
-      new (room) T*(new T(std::forward<Args>(args)...));
+      new (payload) T*(new T(std::forward<Args>(args)...));
     }
   }
-  static T& in(void* room) {
+  static T& in(void* payload) {
     if constexpr (kInline) {
-      return *std::launder(static_cast<T*>(room));
+      return *std::launder(static_cast<T*>(payload));
     } else {
-      return **std::launder(static_cast<T**>(room));
+      return **std::launder(static_cast<T**>(payload));
     }
   }
-  static void destroy(void* room) noexcept {
+  static void destroy(void* payload) noexcept {
     if constexpr (kInline) {
-      std::destroy_at(&in(room));
+      std::destroy_at(&in(payload));
     } else {
-      delete &in(room);
+      delete &in(payload);
     }
   }
 };
@@ -126,15 +126,15 @@ struct Call {
   [[no_unique_address]] std::tuple<Args...> arguments;
 };
 
-// Builds a T in a new task's room; the task is unmade when the constructor throws.
+// Builds a T in a new task's payload; the task is unmade when the constructor throws.
 template <class T, class... Args>
 Task* make_task_with(const GoOptions* options, Args&&... args) {
   Task* task = make_task(options);
   if constexpr (std::is_nothrow_constructible_v<T, Args&&...> && Stored<T>::kInline) {
-    Stored<T>::build(room_of(task), std::forward<Args>(args)...);
+    Stored<T>::build(payload_of(task), std::forward<Args>(args)...);
   } else {
     try {
-      Stored<T>::build(room_of(task), std::forward<Args>(args)...);
+      Stored<T>::build(payload_of(task), std::forward<Args>(args)...);
     } catch (...) {
       unmake_task(task);
       throw;
@@ -147,12 +147,12 @@ template <class F, class... Args>
 void start_detached(const GoOptions* options, F&& f, Args&&... args) {
   using Body = Call<std::decay_t<F>, std::decay_t<Args>...>;
   Task* task = make_task_with<Body>(options, std::forward<F>(f), std::forward<Args>(args)...);
-  start_task(task, [](void* room, TaskOrder order) {
+  start_task(task, [](void* payload, TaskOrder order) {
     struct Destroy {
-      void* room;
-      ~Destroy() { Stored<Body>::destroy(room); }
-    } destroy{room};
-    if (order == TaskOrder::run) Stored<Body>::in(room)();
+      void* payload;
+      ~Destroy() { Stored<Body>::destroy(payload); }
+    } destroy{payload};
+    if (order == TaskOrder::run) Stored<Body>::in(payload)();
   });
 }
 
@@ -223,24 +223,26 @@ struct JoinableCall {
   std::optional<Body> body;
 };
 
-// In the room of a joinable task: a pointer to its outcome, for code that knows only R, and the
+// In the payload of a joinable task: a pointer to its outcome, for code that knows only R, and the
 // call if it fits.
 template <class R>
-struct JoinableRoom {
+struct JoinablePayload {
   static constexpr std::size_t kBytes = kInlineBytes - kInlineAlign;
 
   alignas(kInlineAlign) Outcome<R>* outcome;
   alignas(kInlineAlign) std::byte call[kBytes];
 
-  static JoinableRoom& of(Task* task) { return in(room_of(task)); }
-  static JoinableRoom& in(void* room) { return *std::launder(static_cast<JoinableRoom*>(room)); }
+  static JoinablePayload& of(Task* task) { return in(payload_of(task)); }
+  static JoinablePayload& in(void* payload) {
+    return *std::launder(static_cast<JoinablePayload*>(payload));
+  }
 
-  // For a goroutine that has run. A call in the room has destroyed itself; only its outcome is
+  // For a goroutine that has run. A call in the payload has destroyed itself; only its outcome is
   // left.
   static void clear(Task* task) noexcept {
-    JoinableRoom& room = of(task);
-    if (room.has_outcome()) {
-      std::destroy_at(room.outcome);
+    JoinablePayload& payload = of(task);
+    if (payload.has_outcome()) {
+      std::destroy_at(payload.outcome);
     } else {
       drop_what_is_left(task);
     }
@@ -256,26 +258,26 @@ struct JoinableRoom {
 template <class R, class F, class... Args>
 TaskRef start_joinable(const GoOptions* options, F&& f, Args&&... args) {
   using Whole = JoinableCall<R, Call<std::decay_t<F>, std::decay_t<Args>...>>;
-  using Room = JoinableRoom<R>;
-  constexpr bool fits = sizeof(Whole) <= Room::kBytes && alignof(Whole) <= kInlineAlign;
+  using Payload = JoinablePayload<R>;
+  constexpr bool fits = sizeof(Whole) <= Payload::kBytes && alignof(Whole) <= kInlineAlign;
 
   Task* task = make_task(options);
-  Room* room = new (room_of(task)) Room;
+  Payload* payload = new (payload_of(task)) Payload;
   Whole* whole;
   try {
     if constexpr (fits) {
-      whole = new (room->call) Whole(std::forward<F>(f), std::forward<Args>(args)...);
+      whole = new (payload->call) Whole(std::forward<F>(f), std::forward<Args>(args)...);
     } else {
       whole = new Whole(std::forward<F>(f), std::forward<Args>(args)...);
-      new (room->call) Whole*(whole);
+      new (payload->call) Whole*(whole);
     }
   } catch (...) {
     unmake_task(task);
     throw;
   }
-  room->outcome = &whole->outcome;
+  payload->outcome = &whole->outcome;
   return start_joinable_task(task, [](void* place, TaskOrder order) {
-    std::byte* bytes = Room::in(place).call;
+    std::byte* bytes = Payload::in(place).call;
     Whole* mine;
     if constexpr (fits) {
       mine = std::launder(reinterpret_cast<Whole*>(bytes));

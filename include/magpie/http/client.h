@@ -141,9 +141,9 @@ class Client {
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
                    BodySource& body);
 
-  // Without exceptions: an empty reply and the error, or none. What would be ProtocolError is errc::protocol_error, a URL
-  // or header that makes no sense errc::invalid_argument. std::bad_alloc is thrown, and so is what a BodySource throws that is
-  // no std::system_error.
+  // Without exceptions: an empty reply and the error, or none. What would be ProtocolError is
+  // errc::protocol_error, a URL or header that makes no sense errc::invalid_argument.
+  // std::bad_alloc is thrown, and so is what a BodySource throws that is no std::system_error.
   Reply get(std::string_view url, std::error_code& error);
   Reply get(std::string_view url, const Headers& headers, std::error_code& error);
   Reply post(std::string_view url, std::string_view body, std::error_code& error);

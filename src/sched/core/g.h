@@ -7,7 +7,7 @@
 //   running   no              the M's        -
 //   waiting   no              yes            its waker readies it, exactly once (park.h; timers and
 //                                            events: rest/). The commit step told the waker of it
-//   ended     no              no             a joiner may still read its room
+//   ended     no              no             a joiner may still read its payload
 //
 // The record tells how to resume the goroutine. Without a stack: call its body. With a stack:
 // switch to it. A record has two cache lines: one to schedule the goroutine, one for its closure.
@@ -76,7 +76,7 @@ struct alignas(base::kCacheLine) G {
   // waits for. park() writes it, see wait_object.h.
   base::Relaxed<std::uint16_t> wait_record = 0;
 
-  alignas(base::kCacheLine) std::byte room[detail::kInlineBytes];
+  alignas(base::kCacheLine) std::byte payload[detail::kInlineBytes];
 
   // Checks the arrow in debug builds.
   void move(GState from, GState to) {
@@ -95,7 +95,7 @@ struct alignas(base::kCacheLine) G {
 };
 
 static_assert(sizeof(G) == 128, "a million goroutines: every line counts");
-static_assert(offsetof(G, room) == detail::kRoomOffset);
+static_assert(offsetof(G, payload) == detail::kPayloadOffset);
 
 inline G* g_of(detail::Task* task) { return reinterpret_cast<G*>(task); }
 inline detail::Task* task_of(G* g) { return reinterpret_cast<detail::Task*>(g); }
@@ -103,7 +103,7 @@ inline detail::Task* task_of(G* g) { return reinterpret_cast<detail::Task*>(g); 
 // Fetches the cache lines that starting or resuming g will touch, before they are needed.
 inline void prefetch(const G* g) {
   base::prefetch_to_write(g);
-  base::prefetch_to_write(g->room);
+  base::prefetch_to_write(g->payload);
 }
 
 }  // namespace magpie::sched

@@ -9,8 +9,8 @@
 
 namespace magpie::sched {
 
-// All chunks of a line but the first and the last are full, however small the batches: push fills the last one
-// upwards, push_front the first one downwards. Hence the spare ones.
+// All chunks of a line but the first and the last are full, however small the batches: push fills
+// the last one upwards, push_front the first one downwards. Hence the spare ones.
 std::size_t GlobalQueue::bytes_of_room(std::size_t records) {
   constexpr std::size_t kSpareChunks = 8;
   return (records / kChunk + kSpareChunks) * sizeof(Chunk);
@@ -164,11 +164,12 @@ bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
   return false;
 }
 
-G* GlobalQueue::take_bound() {
+G* GlobalQueue::take_bound(const base::Atomic<int>& bound) {
   if (empty()) return nullptr;
   base::Guard hold(lock_);
   for (Line* line : {&urgent_, &usual_, &stopped_}) {
-    if (!bring_bound_to_front_locked(*line)) continue;
+    bool may_have_one = line == &stopped_ || bound.load(base::relaxed) != 0;
+    if (!may_have_one || !bring_bound_to_front_locked(*line)) continue;
     G* g = nullptr;
     pop_locked(*line, {&g, 1});
     return g;

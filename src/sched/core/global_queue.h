@@ -1,19 +1,19 @@
 // global_queue.h: the unbounded queue that all Ps share, in three lines:
 //
 //   usual    spilled halves of rings, goroutines started by plain threads, the queues of removed Ps
-//   urgent   goroutines that were woken while nobody could run them: by plain threads, by the network, or back from a
-//            blocking call
+//   urgent   goroutines that were woken while no M could run them: by plain threads, by the
+//            network, or back from a blocking call
 //   stopped  goroutines that were preempted, each bound to its thread
 //
 //   each: head chunk [..taken..|g g g g] -> [g g g g g] -> tail chunk [g g g|..free..]
 //
-// No line is ahead of another: whoever takes, takes from each its share, and from each the oldest. "Urgent" only means that
-// they do not stand behind the usual ones, of which there may be a million. Which share, and how long anybody waits:
-// docs/fairness.md.
+// No line is ahead of another: a P takes its share from each line, the oldest first. "Urgent" only
+// means that a goroutine does not stand behind the usual ones, of which there may be a million.
+// How large a share is, and how long a goroutine waits: docs/fairness.md.
 //
-// A lock and a list of chunks of pointers: Ps come here once in 61 ticks, once per 128 spilled goroutines, or
-// when they have nothing else. No goroutine's record is touched under the lock, but for take_bound(). The size can be read
-// without it, so that an empty queue costs one load.
+// A lock and a list of chunks of pointers: Ps come here once in 61 ticks, once per 128 spilled
+// goroutines, or when they have nothing else. No goroutine's record is touched under the lock, but
+// for take_bound(). The size can be read without it, so that an empty queue costs one load.
 // Pushing never fails: the pool of records brings room for each record it makes (add_room).
 #pragma once
 
@@ -48,23 +48,25 @@ class GlobalQueue {
   // The oldest of the stopped line, or null.
   G* pop_stopped();
 
-  // A goroutine that is bound to a thread which waits with it, from any line; or null. It looks at all of them: for Ps that get
-  // no other thread.
-  G* take_bound();
+  // A goroutine that is bound to a thread which waits with it, from any line; or null. For Ps that
+  // get no other thread. It looks at every goroutine of the urgent and usual lines, and there may
+  // be a million: so only if `bound`, the count of those that could stand there, is not 0.
+  G* take_bound(const base::Atomic<int>& bound);
 
   // Relaxed: for sysmon, which comes again.
   std::size_t urgent() const { return urgent_.size.load(base::relaxed); }
   std::size_t stopped() const { return stopped_.size.load(base::relaxed); }
 
-  // For a P, one of `procs`, that has nothing else: a fair share of the urgent line, then of the usual one; returns how many
-  // were written to `out`.
+  // For a P, one of `procs`, that has nothing else: a fair share of the urgent line, then of the
+  // usual one; returns how many were written to `out`.
   std::size_t pop_share(std::size_t procs, std::span<G*> out);
 
   // From the front of the usual line.
   std::size_t pop_usual(std::span<G*> out);
 
-  // As pop_share() for one that has goroutines of its own. Of the usual line only one, unless that has stood still for long: it
-  // holds what rings could not, and running that first would make ever more.
+  // As pop_share() for a P that has goroutines of its own. It takes only one of the usual line,
+  // unless that line has stood still for long: it holds what rings could not, and running that
+  // first would make ever more.
   std::size_t pop_few(std::size_t procs, std::span<G*> out);
 
   // Bytes of memory that make `records` more goroutines fit, whatever the order of pushes and pops.
@@ -101,7 +103,8 @@ class GlobalQueue {
   void change_size_locked(Line& line, std::size_t by) MAGPIE_REQUIRES(lock_);
 
   base::Lock lock_;
-  // Guarded by lock_, but for the sizes: so Clang looks only at the functions that go through lines.
+  // Guarded by lock_, but for the sizes: so Clang looks only at the functions that go through
+  // lines.
   Line usual_, urgent_, stopped_;
   std::uint32_t turn_ MAGPIE_GUARDED_BY(lock_) = 0;  // of the lines, for pop()
   Chunk* free_ MAGPIE_GUARDED_BY(lock_) = nullptr;   // used before: warm

@@ -47,7 +47,7 @@ M* finish_joinable(M* m, G* g) {
     g->stack = m->loop_stack;
     start_running(m, g);
     m->grip.leave();
-    g->body(g->room, detail::TaskOrder::drop);
+    g->body(g->payload, detail::TaskOrder::drop);
     if (g->extra != nullptr) destroy_locals(*g->extra);  // made by what was destroyed just now
     drop_extra(g);
     m = back_to_loop(come_back(), g);
@@ -88,7 +88,7 @@ M* call_fresh(M* m, G* g) {
   g->stack = m->loop_stack;
   start_running(m, g);
   m->grip.leave();
-  g->body(g->room, detail::TaskOrder::run);
+  g->body(g->payload, detail::TaskOrder::run);
   return end_fresh(g);
 }
 

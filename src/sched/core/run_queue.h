@@ -85,7 +85,7 @@ class RunQueue {
 
   // Owner. The goroutine that has waited longest in the ring, or null. A thief may have it.
   G* oldest() {
-    if (G* claimed = upcoming()) return claimed;
+    if (G* reserved = upcoming()) return reserved;
     std::uint64_t head = head_.load(base::relaxed);
     return head != tail_.load(base::relaxed) ? slot(head).load(base::relaxed) : nullptr;
   }
@@ -99,12 +99,13 @@ class RunQueue {
   // Anyone. The goroutine that waits behind `others` in the ring, or null. Only a hint: another M
   // may have taken it already.
   G* glance(std::uint64_t others = 0) {
-    std::uint64_t first = reserved_first_, claimed = reserved_end_ - first;
+    std::uint64_t first = reserved_first_, reserved = reserved_end_ - first;
     std::uint64_t head = head_.load(base::acquire);
     std::uint64_t tail = tail_.load(base::acquire);  // [run-queue] with push's release: the records
-    if (claimed <= kReserve && first + claimed <= tail) {  // else the loads do not belong together
-      if (others < claimed) return slot(first + others).load(base::relaxed);
-      others -= claimed;
+    // Else the loads do not belong together.
+    if (reserved <= kReserve && first + reserved <= tail) {
+      if (others < reserved) return slot(first + others).load(base::relaxed);
+      others -= reserved;
     }
     std::uint64_t waiting = tail - head;
     return others < waiting && waiting <= kSlots ? slot(head + others).load(base::relaxed)

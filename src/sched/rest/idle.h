@@ -1,8 +1,8 @@
 // idle.h: Ps that nobody holds, Ms that sleep or are about to, and how many Ms search.
 //
-// Two last-in-first-out lists under one lock, so that the warmest is woken first and the others stay
-// asleep. The word of [search-or-sleep] counts the idle Ps and the searchers. It changes together with
-// the lists, here and nowhere else, so a caller that holds the lock may trust both.
+// Two last-in-first-out lists under one lock, so that the warmest is woken first and the others
+// stay asleep. The word of [search-or-sleep] counts the idle Ps and the searchers. It changes
+// together with the lists, here and nowhere else, so a caller that holds the lock may trust both.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ class Idle {
     return p;
   }
 
-  // An idle P for a searcher that was booked (try_book_searcher), or null: then it is booked no more.
-  // All Ps are held after all, and whoever gives one up from now on looks at the queues.
+  // An idle P for a searcher that was booked (try_book_searcher), or null: then it is booked no
+  // more. All Ps are held after all, and an M that gives one up from now on looks at the queues.
   [[nodiscard]] P* take_p_for_booked_locked() MAGPIE_REQUIRES(lock_) {
     P* p = take_p_locked();
     if (p == nullptr) search_.stop();

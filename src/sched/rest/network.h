@@ -1,16 +1,17 @@
-// network.h: the poller in the scheduler: who asks it for events, and when.
+// network.h: the poller in the scheduler: which thread asks it for events, and when.
 //
-//   an M that finds nothing in its own and the global queue          without blocking, before it steals
-//   every P, each time it looks at what is not its own               without blocking, if nobody asked lately; as many as
-//                                                                    its inbox has room for
-//   an M that goes to sleep, if no other one is there already        blocks until there are events, or the time of the
-//                                                                    watch it keeps ([timer-duty]); at the end of the list of
-//                                                                    sleeping threads, so that others are woken first
-//   sysmon, when nobody has asked for a while                        without blocking, if all Ps are held, or no thread is
-//                                                                    to be had for those that are idle
+//   an M that finds nothing in its own     asks before it steals, and does not block
+//   queue and in the global queue
+//   every P, each time it looks at what    asks if no thread asked lately, does not block, takes
+//   is not its own                         as many as its inbox has room for
+//   an M that goes to sleep, if no other   blocks until there are events, or until its timer duty
+//   M sleeps in the poller                 ends ([timer-duty]); it stands at the end of the list of
+//                                          sleeping Ms, so that others are woken first
+//   sysmon, when no thread has asked       asks if all Ps are held, or if no thread is to be had
+//   for a while                            for the idle ones; does not block
 //
-// One asks at a time: see [poll-role], which also says why somebody always does. Goroutines that
-// became ready are run in the order of their events.
+// One thread asks at a time: see [poll-role], which also says why some thread always does.
+// Goroutines that became ready are run in the order of their events.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ namespace magpie::sched {
 
 class Network {
  public:
-  // ---- for whoever owns a descriptor; inside the runtime
+  // ---- for the owner of a descriptor; inside the runtime
 
   struct Attached {
     poll::Slot* slot;  // null: see error
@@ -37,28 +38,32 @@ class Network {
   Attached attach(int fd);
   void detach(int fd, poll::Slot* slot);
 
-  // A plain thread waits: somebody has to ask.
+  // A plain thread waits: some thread has to ask.
   void want_events();
 
   // ---- for the scheduler
 
-  // Whether there are descriptors at all. Who attached one sees it, and others do in time.
+  // Whether there are descriptors at all. A thread that attached one sees it, others do in time.
   bool in_use() const { return attached_.load(base::acquire) != 0; }
 
-  // Goroutines that became ready: the first of them, the others are at the end of m's queue. Null: none.
+  // The first goroutine that became ready; the others are at the end of m's queue. Null: none.
   G* poll(M* m);
-  // If nobody has asked lately: a few, into m's inbox; or into its ring, while others could run them.
+  // If no thread has asked lately: puts a few into m's inbox, or into its ring while other Ms could
+  // run them.
   void poll_if_overdue(M* m);
 
   // By an M on the list of sleeping Ms, in place of sleeping.
   enum class Slept {
-    not_there,  // there are no descriptors, another M sleeps in the poller, or m was handed a P before
-    with_p,     // goroutines became ready, and m has taken a P for them: they are in its ring
-    without_p  // m is on the list still, or was handed a P; what became ready is in the global queue
+    // There are no descriptors, another M sleeps in the poller, or m was handed a P before.
+    not_there,
+    // Goroutines became ready, and m has taken a P for them: they are in its ring.
+    with_p,
+    // m is on the list still, or was handed a P; what became ready is in the global queue.
+    without_p
   };
   [[nodiscard]] Slept sleep_in_poller(M* m, std::int64_t until_ns);
 
-  // Whoever sleeps in the poller looks at its wake_up.
+  // The M that sleeps in the poller looks at its wake_up.
   void interrupt() { poller_.interrupt(); }
 
   // By sysmon. Returns when to look again, kNever: no need to.
@@ -88,10 +93,11 @@ class Network {
   // the poller is open
   base::Atomic<int> attached_{0};
   PollRole role_;  // [poll-role]
-  // atomic, a count: batches on their way. Added to before a record is taken out of its slot, which releases; taken from, by
-  // release, when all are in queues or their M has a P. is_waited_for() looks at the slots first, and acquires both.
+  // atomic, a count: batches on their way. The asking thread adds before it takes a record out of
+  // its slot, which releases; it subtracts, by release, when all are in queues or their M has a P.
+  // is_waited_for() looks at the slots first, and acquires both.
   base::Atomic<int> delivering_{0};
-  base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when somebody asked last
+  base::Atomic<std::int64_t> asked_ns_{0};  // atomic, a hint: when a thread asked last
 };
 
 }  // namespace magpie::sched

@@ -90,9 +90,9 @@ struct Main {
   void* argument;
 };
 
-void main_body(void* room, detail::TaskOrder order) {
+void main_body(void* payload, detail::TaskOrder order) {
   if (order == detail::TaskOrder::drop) return;
-  Main main = *static_cast<Main*>(room);
+  Main main = *static_cast<Main*>(payload);
   main.body(main.argument);
   M* m = current_m();
   if (m == nullptr) [[unlikely]]
@@ -121,7 +121,8 @@ void drop_goroutines() {
     GState state = g->state.load(base::relaxed);
     if (state == GState::free) return;
     if (g->joinable && !g->join.is_done()) release_thread_that_joins(g);
-    if (state == GState::fresh || state == GState::ended) g->body(g->room, detail::TaskOrder::drop);
+    if (state == GState::fresh || state == GState::ended)
+      g->body(g->payload, detail::TaskOrder::drop);
     if (g->stack != nullptr) base::close_fiber(g->stack->fiber);
     if (g->stack != nullptr && !g->stack->pooled) own_stacks.push_back(g->stack);
     delete g->extra;
@@ -134,7 +135,7 @@ void drop_goroutines() {
 
 G* make_main(Main main) {
   G* g = new_goroutine_outside();
-  new (g->room) Main(main);
+  new (g->payload) Main(main);
   return g;
 }
 

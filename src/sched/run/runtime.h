@@ -47,6 +47,11 @@ struct Runtime {
     return preempted.load(base::relaxed) >= options.max_preempted;
   }
 
+  // atomic, a count: bound goroutines that are not stopped ones. A thread counts its goroutine
+  // before the goroutine can stand in a queue, and until it has left it. Who has the lock of the
+  // global queue and reads 0 knows that no bound goroutine is in the urgent and usual lines.
+  base::Atomic<int> bound{0};
+
   // Whether sysmon takes the P of a goroutine that runs long.
   bool can_stop_long_runners() const { return options.preempt && preemption.works(); }
 

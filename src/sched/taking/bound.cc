@@ -38,9 +38,13 @@ bool get_in_place(M* m) {
 
 }  // namespace
 
+void end_thread_locks(M* m) {
+  if (std::exchange(m->thread_locks, 0) != 0) runtime->bound.fetch_sub(1, base::relaxed);
+}
+
 // Without a P the M's loop leaves for the thread, see loop().
 void end_bound(M* m) {
-  m->thread_locks = 0;
+  end_thread_locks(m);
   bool called_run = m->older == nullptr;
   if (called_run) return;
   m->is_over = true;
@@ -71,6 +75,7 @@ bool wait_in_place(M* m, Line line) {
     runtime->preempted.fetch_add(1, base::relaxed);
     runtime->global.push_stopped(g);
   } else {
+    runtime->bound.fetch_add(1, base::relaxed);
     runtime->global.push_urgent(g);
   }
   runtime->chaos.disturb();
@@ -83,6 +88,7 @@ bool wait_in_place(M* m, Line line) {
   // [in-place] The runtime ends: g is still in the queue. An M that takes it out must find it
   // bound, to a thread that no longer waits.
   if (goes == Goes::nowhere) return false;
+  if (line == Line::urgent) runtime->bound.fetch_sub(1, base::relaxed);
   g->bound = was_bound;
   g->state.store(before, base::relaxed);
   if (goes == Goes::without_p) {
@@ -120,7 +126,7 @@ bool pass_p_to_thread_of(M* m, G* g) {
 
 G* take_bound() {
   for (;;) {
-    G* g = runtime->global.take_bound();
+    G* g = runtime->global.take_bound(runtime->bound);
     if (g == nullptr || admit(nullptr, g)) return g;
   }
 }
@@ -160,7 +166,7 @@ using namespace sched;
 ThreadLock::ThreadLock() noexcept {
   M* m = current_m();
   if (m == nullptr) return;
-  ++m->thread_locks;
+  if (m->thread_locks++ == 0) runtime->bound.fetch_add(1, base::relaxed);
   m->current->bound = true;
 }
 
@@ -168,6 +174,7 @@ ThreadLock::~ThreadLock() {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr || m->thread_locks == 0 || --m->thread_locks != 0) return;
+  runtime->bound.fetch_sub(1, base::relaxed);
   m->current->bound = false;
 }
 

@@ -56,6 +56,9 @@ void yield_bound(M* m, G* g);
 // A bound goroutine has ended. Its thread ends too, unless it is the thread that called run().
 void end_bound(M* m);
 
+// The goroutine that ends here keeps no ThreadLock.
+void end_thread_locks(M* m);
+
 // Takes a bound goroutine from the global queue, which brings its own thread; or null.
 G* take_bound();
 

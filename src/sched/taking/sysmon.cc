@@ -55,12 +55,12 @@ bool some_are_out_of_sight() {
 
 // [sysmon-sleep] Some P is neither idle (`idle` of them are) nor held by an M outside the runtime.
 bool some_are_inside(std::uint32_t idle) {
-  std::uint32_t settled = idle;
+  std::uint32_t quiet = idle;
   for (P* p : runtime->ps.in_use()) {
     M* m = p->holder.load(base::acquire);
-    if (m != nullptr && m->grip.is_outside()) ++settled;
+    if (m != nullptr && m->grip.is_outside()) ++quiet;
   }
-  return settled != runtime->ps.count();
+  return quiet != runtime->ps.count();
 }
 
 // [sysmon-sleep] A P is idle for any goroutine that becomes ready, none is ready, and an M has the

@@ -1,12 +1,14 @@
-// maker.h: a thread without a P that makes all other threads (by Threads::make), and looks up how many
-// procs there should be.
+// maker.h: a thread without a P that makes all other threads (by Threads::make), and looks up how
+// many procs there should be.
 //
-// Making a thread allocates, and a stopped thread may hold the allocator's lock. An M that waited for that lock
-// inside the runtime would keep a P that is needed to let the stopped thread go on. So Ms only ask the maker. Without
-// a maker (there was no thread for it) each M makes threads itself.
+// Making a thread allocates, and a stopped thread may hold the allocator's lock. An M that waited
+// for that lock inside the runtime would keep a P that is needed to let the stopped thread go on.
+// So Ms only ask the maker. Without a maker (there was no thread for it) each M makes threads
+// itself.
 //
-// A thread allocates when it begins, too. So it is born without a P. Ps that want a thread wait in a list; a thread that
-// has begun takes the first; sysmon may take one back for a goroutine that was stopped.
+// A thread allocates when it begins, too. So it is born without a P. Ps that want a thread wait in
+// a list; a thread that has begun takes the first; sysmon may take one back for a goroutine that
+// was stopped.
 #pragma once
 
 #include <pthread.h>
@@ -26,8 +28,8 @@ namespace magpie::sched {
 
 class Maker {
  public:
-  // After stop() nobody makes threads, also if there is no maker: those who come later are refused, and stop() waits
-  // for those who have begun.
+  // After stop() no thread is made, not even by an M that has no maker: later requests are refused,
+  // and stop() waits for those that have begun.
   void start();
   void stop();
   bool is_there() const { return is_there_; }
@@ -35,8 +37,9 @@ class Maker {
   // A thread that takes p, or finds it taken back, will be made. False: the runtime ends.
   [[nodiscard]] bool ask_for_thread(P* p, Searching searching);
 
-  // `waiting` goroutines want threads: one for each, at least one and at most `most`, that go to sleep at once, so that
-  // there are some to hand Ps to. As many as are to be had, less those that sleep or are being made.
+  // `waiting` goroutines want threads: one for each, at least one and at most `most`, that go to
+  // sleep at once, so that there are some to hand Ps to. As many as are to be had, less those that
+  // sleep or are being made.
   void ask_for_spares(std::size_t waiting, std::size_t most);
 
   // The maker is to look up how many procs there should be.
@@ -52,7 +55,8 @@ class Maker {
   // The world stops: Ps that wait for a thread do without.
   void give_back_wanted();
 
-  // How many threads were made so far, or nothing while one is being made: it counts already, and may not exist yet.
+  // How many threads were made so far, or nothing while one is being made: it counts already, and
+  // may not exist yet.
   std::optional<std::uint64_t> made_unless_making();
 
   // A thread was made, or could not be: it has not begun.

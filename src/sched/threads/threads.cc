@@ -27,7 +27,8 @@
 namespace magpie::sched {
 namespace {
 
-// How late the kernel may wake a thread to save a wake-up. Its default of 50 us is most of what a sleep may be late.
+// How late the kernel may wake a thread to save a wake-up. Its default of 50 us is most of what a
+// sleep may be late.
 constexpr unsigned long kTimerSlackNs = 10'000;
 
 // The thread's part of becoming and ceasing to be an M.
@@ -89,7 +90,8 @@ std::unique_ptr<M> Threads::new_m() {
   return m;
 }
 
-// Records are never given back, so that whoever has heard of an M may look at it: sysmon, those who wake it.
+// Records are never given back, so that sysmon, or a thread that wakes an M, may look at any M
+// that it has heard of.
 M* Threads::reuse_ended() {
   M* found = nullptr;
   {

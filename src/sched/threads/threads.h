@@ -1,9 +1,9 @@
 // threads.h: makes OS threads for the scheduler, and does without when there are no more.
 //
-// A thread is made for a P that has, or may find, work. If the limit is reached or the system refuses, nothing is
-// lost: the P goes back to the idle list, its queued goroutines to the global queue, and the threads there are do
-// the work. Said once on stderr. The next try is made after a pause, so that a starved process is not kept
-// busy with failing calls.
+// A thread is made for a P that has, or may find, work. If the limit is reached or the system
+// refuses, nothing is lost: the P goes back to the idle list, its queued goroutines to the global
+// queue, and the threads there are do the work. A line on stderr says so once. The next try comes
+// after a pause, so that failing calls do not keep a starved process busy.
 //
 // The maker makes them: maker.h.
 #pragma once
@@ -32,11 +32,13 @@ class Threads {
 
   Maker maker;
 
-  // A thread that takes this P, or finds it taken back, will be made. False: there is none to be had.
+  // A thread that takes this P, or finds it taken back, will be made. False: there is none to be
+  // had.
   [[nodiscard]] bool start(P* p, Searching searching);
 
-  // One for each that waits, at least one and at most `most`, that go to sleep at once, so that there are some to hand Ps to.
-  // As many as are to be had, less those that sleep or are being made.
+  // One for each that waits, at least one and at most `most`, that go to sleep at once, so that
+  // there are some to hand Ps to. As many as are to be had, less those that sleep or are being
+  // made.
   static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
   void start_spares(std::size_t waiting, std::size_t most);
 
@@ -85,8 +87,8 @@ class Threads {
   base::Lock lock_;  // guards M::has_ended and the making of newest_ and count_
 };
 
-// The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what a goroutine sleeps by
-// itself may be put together by the kernel with other wake-ups as usual.
+// The calling thread, m's, is going to sleep until a timer is due. Others need no timers, and what
+// a goroutine sleeps by itself may be put together by the kernel with other wake-ups as usual.
 void be_punctual(M* m);
 
 // The calling thread ceases to be an M.

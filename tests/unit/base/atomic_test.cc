@@ -1,4 +1,5 @@
-// atomic_test.cc: counters that one thread writes and others read; the clocks that fill some of them.
+// atomic_test.cc: counters that one thread writes and others read; the clocks that fill some of
+// them.
 
 #include "base/atomic.h"
 

@@ -1,4 +1,5 @@
-// fence_test.cc: two threads raise a flag each and then read the other's; at least one of them sees it.
+// fence_test.cc: two threads raise a flag each and then read the other's; at least one of them sees
+// it.
 
 #include "base/fence.h"
 

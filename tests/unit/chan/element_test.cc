@@ -23,11 +23,7 @@
 namespace magpie {
 namespace {
 
-using support::eventually;
-
-bool waiting(std::size_t count) {
-  return eventually([count] { return stats().waiting == count; });
-}
+using support::waiting_is;
 
 // Counts its objects.
 struct Counted {
@@ -60,7 +56,7 @@ void pass_on(Make make, Check check) {
         check(*got, i);
       }
     });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     for (int i = 0; i < 3; ++i) c.send(make(i));
     receiver.join();
   }
@@ -139,7 +135,7 @@ RT_TEST(Elements, ValuesThatAreStillInsideAreDestroyedWithTheLastHandle) {
 RT_TEST(Elements, AValueThatCouldNotBeSentIsDestroyed) {
   Chan<Counted> c;
   auto sender = spawn([&] { c.send(Counted(1)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   c.close();
   EXPECT_THROW(sender.join(), ClosedChannel);
   EXPECT_THROW(c.send(Counted(2)), ClosedChannel);
@@ -192,7 +188,7 @@ RT_TEST(ThrowingMoves, AMoveThatThrowsInTheSenderLeavesTheChannelAsItWas) {
 RT_TEST(ThrowingMoves, AMoveThatThrowsInTheSenderIsNotNoticedByTheReceiver) {
   Chan<Fragile> c;
   auto receiver = spawn([&] { return c.recv()->value; });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   Fragile value(7);
   Fragile::moves_left = 0;
   EXPECT_THROW((void)c.try_send(value), std::runtime_error);

@@ -26,6 +26,7 @@ namespace magpie {
 namespace {
 
 using support::eventually;
+using support::waiting_is;
 
 bool is_inside() {
   sched::M* m = sched::current_m();
@@ -67,10 +68,6 @@ struct Large : Witness {
   std::array<char, 1000> bytes{};
 };
 
-bool waiting(std::size_t count) {
-  return eventually([count] { return stats().waiting == count; });
-}
-
 // Every way in and out: with a partner that waits, through the ring, from a full ring.
 template <class T>
 void pass_on_in_every_way() {
@@ -79,14 +76,14 @@ void pass_on_in_every_way() {
     auto sender = spawn([&] {
       for (int i = 0; i < 5; ++i) c.send(T(i));
     });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     for (int i = 0; i < 5; ++i) EXPECT_EQ(c.recv()->value, i);
     sender.join();
 
     auto receiver = spawn([&] {
       for (int i = 0; i < 3; ++i) EXPECT_EQ(c.recv()->value, i);
     });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     for (int i = 0; i < 3; ++i) c.send(T(i));
     receiver.join();
   }
@@ -104,11 +101,11 @@ void try_in_every_way() {
     auto sender = spawn([&] {
       for (std::size_t i = 0; i <= capacity; ++i) c.send(T(2));
     });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     for (std::size_t i = 0; i <= capacity; ++i) EXPECT_EQ(c.try_recv()->value, 2);
     sender.join();
     auto receiver = spawn([&] { return c.recv()->value; });
-    ASSERT_TRUE(waiting(1));
+    ASSERT_TRUE(waiting_is(1));
     EXPECT_TRUE(c.try_send(T(3)));
     EXPECT_EQ(receiver.join(), 3);
     c.close();
@@ -126,12 +123,12 @@ void select_in_every_way() {
   EXPECT_EQ(select(on_recv(never), on_recv(b, take)), 1u);
   EXPECT_EQ(got, 2);
   auto receiver = spawn([&] { select(on_recv(a, take), on_recv(nobody)); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   select(on_send(a, T(3)), on_send(never, T(4)));  // a select meets a select
   receiver.join();
   EXPECT_EQ(got, 3);
   auto sender = spawn([&] { select(on_send(a, T(5)), on_send(never, T(6))); });
-  ASSERT_TRUE(waiting(1));
+  ASSERT_TRUE(waiting_is(1));
   EXPECT_EQ(a.recv()->value, 5);
   sender.join();
   EXPECT_EQ(select(on_send(a, T(7)), otherwise()), 1u);
@@ -148,7 +145,7 @@ void close_and_destroy_in_every_way() {
   auto sender = spawn([&] { EXPECT_THROW(c.send(T(1)), ClosedChannel); });
   auto selecting =
       spawn([&] { EXPECT_THROW(select(on_send(c, T(1)), on_send(c, T(2))), ClosedChannel); });
-  ASSERT_TRUE(waiting(2));
+  ASSERT_TRUE(waiting_is(2));
   c.close();
   sender.join();
   selecting.join();

@@ -1,7 +1,8 @@
-// branch_protection_test.cc: AArch64 with marked branch targets: a jump to a place without a mark is an illegal instruction.
+// branch_protection_test.cc: AArch64 with marked branch targets: a jump to a place without a mark
+// is an illegal instruction.
 //
-// A program is checked as a whole if all it is made of is marked; the C library's first object often is not. So the test turns
-// the check on itself, for the program's own code.
+// A program is checked as a whole if all it is made of is marked; the C library's first object
+// often is not. So the test turns the check on itself, for the program's own code.
 
 #if defined(__aarch64__) && defined(__ARM_FEATURE_BTI_DEFAULT)
 

@@ -4,8 +4,8 @@
 //   Side there([&](void* first) { ... });            // a prepared one; runs when first switched to
 //   void* answer = switch_sides(here, there, value);
 //
-// The hooks of base/sanitizer.h are called as the scheduler calls them. When the body returns, whoever
-// switched here last goes on with a null value, and the side is over.
+// The hooks of base/sanitizer.h are called as the scheduler calls them. When the body returns,
+// whoever switched here last goes on with a null value, and the side is over.
 #pragma once
 
 #include <cstddef>

@@ -118,8 +118,8 @@ TEST(Switch, OnePreparedSideMaySwitchStraightToAnother) {
   EXPECT_TRUE(second.is_over());
 }
 
-// Calls switch_sides with known values in every register that a callee must keep and that the compiler lets us
-// name. True if all of them came back.
+// Calls switch_sides with known values in every register that a callee must keep and that the
+// compiler lets us name. True if all of them came back.
 #if defined(__x86_64__)
 [[gnu::noinline]] bool switch_keeps_registers(Side& from, Side& to, std::uint64_t seed) {
   register std::uint64_t b asm("rbx") = seed + 1;

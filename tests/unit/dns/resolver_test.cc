@@ -20,7 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 using support::error_of;
 
-// Knows "here.test" (127.0.0.1), answers nothing for names that begin with "silent", and no to all others.
+// Knows "here.test" (127.0.0.1), answers nothing for names that begin with "silent", and no to all
+// others.
 class NameServer {
  public:
   NameServer() : socket_(UdpSocket::bind("127.0.0.1:0")) {

@@ -1,4 +1,5 @@
-// context_tree_test.cc: what a cancel of many contexts asks of its nodes. How threads meet there: the model.
+// context_tree_test.cc: what a cancel of many contexts asks of its nodes. How threads meet there:
+// the model.
 
 #include "flow/context_tree.h"
 
@@ -20,7 +21,7 @@ struct Node : std::enable_shared_from_this<Node> {
     Whole() { ++wholes, ++begun; }
     ~Whole() { --wholes; }
   };
-  struct Settling {
+  struct Completing {
     void add(int) {}
     void done() {}
     void wait() {}
@@ -40,7 +41,7 @@ struct Node : std::enable_shared_from_this<Node> {
   Node* previous = nullptr;
   bool listed = false;
   Held link;
-  Settling settling;
+  Completing completing;
 };
 
 using Tree = ContextTree<Node>;

@@ -22,7 +22,8 @@ namespace {
 using magpie::parallel_for;
 using magpie::parallel_reduce;
 
-// Whether every index of [first, first + size) is called once; called with what parallel_for promises.
+// Whether every index of [first, first + size) is called once; called with what parallel_for
+// promises.
 void expect_each_once(std::int64_t first, std::size_t size, std::size_t grain) {
   std::vector<std::atomic<int>> calls(size);
   parallel_for(
@@ -68,7 +69,8 @@ RT_TEST(ParallelFor, CallsNothingForAnEmptyOrBackwardRange) {
   parallel_for(none, [](int) { ADD_FAILURE(); });
 }
 
-// The number of calls, and the sum of the distances from `first`, of a range near the end of its type.
+// The number of calls, and the sum of the distances from `first`, of a range near the end of its
+// type.
 template <class I>
 void expect_whole(I first, I last) {
   std::atomic<std::uint64_t> calls{0}, distances{0};
@@ -255,7 +257,8 @@ RT_TEST(ParallelReduce, RethrowsWhatAMoveOfAResultThrew) {
   }
 }
 
-// Without preemption one proc goes through the loop from left to right, so that nothing behind the failure may have begun.
+// Without preemption one proc goes through the loop from left to right, so that nothing behind the
+// failure may have begun.
 TEST(ParallelFor, DoesNotBeginWhatComesAfterAFailure) {
   magpie::run({.procs = 1, .preempt = false}, [] {
     int last = -1;

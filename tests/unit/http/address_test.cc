@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/http_talk.h"
 #include "support/rt_test.h"
 
 namespace magpie::http {
@@ -16,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
+using support::kGet;
 
-constexpr const char* kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 AddressTable::Key key(const char* address) {
@@ -89,14 +90,14 @@ std::string hear(net::TcpConn& conn, std::string_view end) {
 }
 
 // Serves until the test's end.
-struct Serving {
-  explicit Serving(ServerOptions options, const AddressLimits& limits) : server(options) {
+struct LimitedServer {
+  explicit LimitedServer(ServerOptions options, const AddressLimits& limits) : server(options) {
     server.use(limit_per_address(limits));
     server.handle("GET /", [](Request&, Response& res) { res.send("hello\n"); });
     server.listen("127.0.0.1:0");
     served = spawn([this] { server.serve(); });
   }
-  ~Serving() { server.shutdown(0s); }
+  ~LimitedServer() { server.shutdown(0s); }
   net::TcpConn connect() {
     auto conn = net::TcpConn::connect(server.local_address().to_string());
     conn.set_deadline(50s);
@@ -107,7 +108,7 @@ struct Serving {
 };
 
 RT_TEST(HttpPerAddress, TooManyRequestsAreAnswered429) {
-  Serving serving({}, {.requests_per_second = 0.001, .burst = 3});
+  LimitedServer serving({}, {.requests_per_second = 0.001, .burst = 3});
   auto conn = serving.connect();
   for (int i = 0; i < 3; ++i) {
     conn.write(kGet);
@@ -123,7 +124,7 @@ RT_TEST(HttpPerAddress, TooManyRequestsAreAnswered429) {
 }
 
 RT_TEST(HttpPerAddress, AConnectionTooManyIsAnswered429AndClosed) {
-  Serving serving({}, {.connections = 2});
+  LimitedServer serving({}, {.connections = 2});
   auto a = serving.connect();
   auto b = std::make_unique<net::TcpConn>(serving.connect());
   for (int i = 0; i < 3; ++i) {
@@ -145,7 +146,7 @@ RT_TEST(HttpPerAddress, AConnectionTooManyIsAnswered429AndClosed) {
 }
 
 RT_TEST(HttpPerAddress, SilentConnectionsCountForTheLimitOfTheServer) {
-  Serving serving({.max_connections_per_address = 3}, {});
+  LimitedServer serving({.max_connections_per_address = 3}, {});
   std::vector<net::TcpConn> silent;
   for (int i = 0; i < 3; ++i) silent.push_back(serving.connect());
   EXPECT_TRUE(eventually([&] { return serving.server.connections() == 3; }));

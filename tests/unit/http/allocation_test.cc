@@ -1,5 +1,5 @@
-// allocation_test.cc: requests on a connection that has seen some like them allocate nothing, large ones leave nothing
-// behind, and a server that has no memory for a connection goes on.
+// allocation_test.cc: requests on a connection that has seen some like them allocate nothing, large
+// ones leave nothing behind, and a server that has no memory for a connection goes on.
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
@@ -61,7 +61,8 @@ constexpr bool kCounts = false;
 namespace magpie::http {
 namespace {
 
-// Asks the same again and again; looks at the count of allocations after some requests and at the end.
+// Asks the same again and again; looks at the count of allocations after some requests and at the
+// end.
 class Asker final : public net::Stream {
  public:
   static constexpr int kWarm = 20, kAll = 1020;
@@ -236,8 +237,8 @@ class PlainClient {
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
-    constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    connected_ = connected_ && ::send(socket_, kGet.data(), kGet.size(), MSG_NOSIGNAL) > 0;
+    connected_ =
+        connected_ && ::send(socket_, support::kGet.data(), support::kGet.size(), MSG_NOSIGNAL) > 0;
   }
   ~PlainClient() { ::close(socket_); }
   // What has come; 0: the end, -1: nothing.

@@ -1,4 +1,5 @@
-// client_request_test.cc: requests with a context, a time-out of their own, and errors that say what they are about.
+// client_request_test.cc: requests with a context, a time-out of their own, and errors that say
+// what they are about.
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>

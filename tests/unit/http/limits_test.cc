@@ -132,7 +132,7 @@ RT_TEST(HttpLimits, OneEmptyLineBeforeARequestIsPassedOverAndNoOther) {
   talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(talk.hear_body(), "hello");
   talk.say("\r\n");
-  sleep_for(30ms);  // likely to rest by now; it must not matter
+  sleep_for(30ms);  // likely dormant by now; it must not matter
   talk.say("\r\n");
   EXPECT_EQ(support::status_of(talk.hear_all()), 400);
 }
@@ -169,7 +169,7 @@ RT_TEST(HttpLimits, AnIdleConnectionThatRestsIsServedAsBefore) {
   for (int i = 0; i < 3; ++i) {
     talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_EQ(talk.hear_body(), "hello");
-    sleep_for(15ms);  // likely to rest by now; it must not matter
+    sleep_for(15ms);  // likely dormant by now; it must not matter
   }
 }
 

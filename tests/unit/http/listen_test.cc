@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "support/http_talk.h"
 #include "support/rt_test.h"
 
 namespace magpie::http {
@@ -21,8 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
-
-constexpr const char* kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+using support::kGet;
 
 std::string hear_until(net::TcpConn& conn, std::string_view end) {
   std::string heard;
@@ -36,13 +36,13 @@ std::string hear_until(net::TcpConn& conn, std::string_view end) {
 }
 
 // Serves until the test's end.
-struct Serving {
-  explicit Serving(Server& its) : server(its) {
+struct Listening {
+  explicit Listening(Server& its) : server(its) {
     server.listen("127.0.0.1:0");
     address = server.local_address().to_string();
     served = spawn([this] { server.serve(); });
   }
-  ~Serving() { server.shutdown(0s); }
+  ~Listening() { server.shutdown(0s); }
   net::TcpConn connect() {
     auto conn = net::TcpConn::connect(address);
     conn.set_deadline(50s);
@@ -89,7 +89,7 @@ RT_TEST(HttpListen, ShutdownLetsRequestsFinishAndEndsIdleConnections) {
     res.send("finished");
   });
   server.handle("GET /quick", [&](Request&, Response& res) { res.send("quick"); });
-  Serving serving(server);
+  Listening serving(server);
   auto idle = serving.connect(), busy = serving.connect();
   idle.write("GET /quick HTTP/1.1\r\nHost: x\r\n\r\n");
   hear_until(idle, "quick");
@@ -107,7 +107,7 @@ RT_TEST(HttpListen, ShutdownLetsRequestsFinishAndEndsIdleConnections) {
 
 RT_TEST(HttpListen, ShutdownDoesNotWaitForConnectionsThatHaveSaidNothing) {
   Server server;
-  Serving serving(server);
+  Listening serving(server);
   auto silent = serving.connect();
   EXPECT_TRUE(eventually([&] { return server.connections() == 1; }));
   EXPECT_TRUE(server.shutdown(1h));  // or the test takes too long
@@ -125,7 +125,7 @@ RT_TEST(HttpListen, WhatIsLeftAfterTheGraceIsCutOff) {
     cancelled = true;
     res.send("nobody hears");
   });
-  Serving serving(server);
+  Listening serving(server);
   auto conn = serving.connect();
   conn.write(kGet);
   inside.recv();
@@ -154,7 +154,7 @@ struct LongWork {
 
 RT_TEST(HttpListen, TheContextOfARequestIsCancelledWhenTheClientLeaves) {
   LongWork work;
-  Serving serving(work.server);
+  Listening serving(work.server);
   {
     auto conn = serving.connect();
     conn.write(kGet);
@@ -185,7 +185,7 @@ RT_TEST(HttpListen, TheContextOfARequestLivesAsLongAsItsHandler) {
     kept.send(context);
     res.send("hello");
   });
-  Serving serving(server);
+  Listening serving(server);
   auto conn = serving.connect();
   for (int i = 0; i < 3; ++i) {
     conn.write(kGet);
@@ -198,7 +198,7 @@ RT_TEST(HttpListen, TheContextOfARequestLivesAsLongAsItsHandler) {
 RT_TEST(HttpListen, AtTheLimitOfConnectionsIdleOnesMakeRoom) {
   Server server(ServerOptions{.max_connections = 2});
   server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
-  Serving serving(server);
+  Listening serving(server);
   for (int i = 0; i < 10; ++i) {
     auto a = serving.connect(), b = serving.connect(), c = serving.connect();
     for (auto* conn : {&a, &b, &c}) {
@@ -212,7 +212,7 @@ RT_TEST(HttpListen, AtTheLimitOfConnectionsIdleOnesMakeRoom) {
 RT_TEST(HttpListen, OutOfDescriptorsItServesOnAndRecovers) {
   Server server;
   server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
-  Serving serving(server);
+  Listening serving(server);
   auto before = serving.connect();
   before.write(kGet);
   hear_until(before, "hello");
@@ -253,7 +253,7 @@ RT_TEST(HttpListen, ConnectionsThatAreResetLeaveNothingBehind) {
       res.flush();
     }
   });
-  Serving serving(server);
+  Listening serving(server);
   for (int i = 0; i < 20; ++i) {
     auto conn = serving.connect();
     conn.write(kGet);
@@ -267,7 +267,7 @@ RT_TEST(HttpListen, ConnectionsThatAreResetLeaveNothingBehind) {
 RT_TEST(HttpListen, TheLastAnswerArrivesAlthoughTheClientWasStillSending) {
   Server server(ServerOptions{.max_body_bytes = 1000});
   server.handle("POST /", [](Request& req, Response& res) { res.send(req.body()); });
-  Serving serving(server);
+  Listening serving(server);
   for (int i = 0; i < 10; ++i) {
     auto conn = serving.connect();
     std::string body(100'000, 'x');
@@ -314,7 +314,7 @@ int other_end_of(const net::TcpConn& conn) {
 RT_TEST(HttpListen, APeerThatVanishesWithoutAWordIsFoundOut) {
   Server server;
   server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });
-  Serving serving(server);
+  Listening serving(server);
   auto conn = serving.connect();
   conn.write(kGet);
   hear_until(conn, "hello");

@@ -21,9 +21,8 @@ namespace magpie::http {
 namespace {
 
 using namespace std::chrono_literals;
+using support::kGet;
 using support::Talk;
-
-constexpr const char* kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 Middleware adds(const char* text) {
   return [text](Handler next) -> Handler {

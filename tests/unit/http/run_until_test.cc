@@ -18,8 +18,9 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 
-// SIGUSR1 may come after the Signals of its test have ended. No thread of the runtime gets it: ThreadSanitizer would keep it for
-// the goroutine that it interrupts, until that one makes a call that it knows.
+// SIGUSR1 may come after the Signals of its test have ended. No thread of the runtime gets it:
+// ThreadSanitizer would keep it for the goroutine that it interrupts, until that one makes a call
+// that it knows.
 bool prepare_signal() {
   sigset_t set;
   sigemptyset(&set);

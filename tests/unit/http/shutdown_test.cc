@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/http_talk.h"
 #include "support/rt_test.h"
 
 namespace magpie::http {
@@ -20,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
+using support::kGet;
 
 // Blocks its thread, so that nobody else of this P runs before it is done.
 class PlainClient {
@@ -39,7 +41,6 @@ class PlainClient {
   PlainClient& operator=(const PlainClient&) = delete;
 
   void ask() {
-    constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     EXPECT_EQ(::send(socket_, kGet.data(), kGet.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(kGet.size()));
   }
@@ -56,8 +57,8 @@ class PlainClient {
   const int socket_;
 };
 
-struct Serving {
-  explicit Serving(ServerOptions options = {}) : server(options) {
+struct GreetingServer {
+  explicit GreetingServer(ServerOptions options = {}) : server(options) {
     server.handle("GET /", [this](Request&, Response& res) {
       ++handled;
       res.send("hello");
@@ -69,7 +70,7 @@ struct Serving {
     first.ask();
     EXPECT_NE(first.hear().find("hello"), std::string::npos);  // it serves
   }
-  ~Serving() { server.shutdown(0s); }
+  ~GreetingServer() { server.shutdown(0s); }
   std::atomic<int> handled{0};
   Server server;
   std::uint16_t port;
@@ -81,14 +82,14 @@ using Clients = std::vector<std::unique_ptr<PlainClient>>;
 constexpr int kClients = 50;
 
 RT_TEST(HttpShutdown, RequestsThatHadComeOnKeptConnectionsAreAnswered) {
-  Serving serving(ServerOptions{.rest_after = 1ms});
+  GreetingServer serving(ServerOptions{.rest_after = 1ms});
   Clients clients;
   for (int i = 0; i < kClients; ++i) {
     clients.push_back(std::make_unique<PlainClient>(serving.port));
     clients.back()->ask();
     EXPECT_NE(clients.back()->hear().find("hello"), std::string::npos);
   }
-  sleep_for(20ms);  // some of them rest by now, likely; it must not matter
+  sleep_for(20ms);  // some of them are dormant by now, likely; it must not matter
   for (auto& client : clients) client->ask();
   EXPECT_TRUE(serving.server.shutdown(50s));
   for (auto& client : clients) {
@@ -99,7 +100,7 @@ RT_TEST(HttpShutdown, RequestsThatHadComeOnKeptConnectionsAreAnswered) {
 }
 
 RT_TEST(HttpShutdown, RequestsOfConnectionsThatWereNotAcceptedYetAreAnswered) {
-  Serving serving;
+  GreetingServer serving;
   Clients clients;
   for (int i = 0; i < kClients; ++i) {
     clients.push_back(std::make_unique<PlainClient>(serving.port));
@@ -114,7 +115,7 @@ RT_TEST(HttpShutdown, RequestsOfConnectionsThatWereNotAcceptedYetAreAnswered) {
 }
 
 RT_TEST(HttpShutdown, AFullServerServesThoseInLineBeforeItEnds) {
-  Serving serving(ServerOptions{.max_connections = 2});
+  GreetingServer serving(ServerOptions{.max_connections = 2});
   Clients clients;
   for (int i = 0; i < kClients; ++i) {
     clients.push_back(std::make_unique<PlainClient>(serving.port));
@@ -129,7 +130,7 @@ RT_TEST(HttpShutdown, AFullServerServesThoseInLineBeforeItEnds) {
 }
 
 RT_TEST(HttpShutdown, WithoutGraceNobodyIsWaitedFor) {
-  Serving serving(ServerOptions{.max_connections = 1});
+  GreetingServer serving(ServerOptions{.max_connections = 1});
   Clients clients;
   for (int i = 0; i < kClients; ++i) clients.push_back(std::make_unique<PlainClient>(serving.port));
   EXPECT_TRUE(serving.server.shutdown(0s));

@@ -1,4 +1,5 @@
-// smuggling_test.cc: requests that two servers could understand differently are refused, and so is what is no HTTP.
+// smuggling_test.cc: requests that two servers could understand differently are refused, and so is
+// what is no HTTP.
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>

@@ -77,7 +77,7 @@ RT_TEST(HttpTimeouts, TheIdlestConnectionsHaveToGoFirst) {
   }
   all[0]->enter(Phase::busy);  // the oldest is used again
   all[0]->enter(Phase::idle);
-  all[1]->enter(Phase::resting);  // rests, which makes it no younger
+  all[1]->enter(Phase::dormant);  // which makes it no younger
   all[3]->enter(Phase::busy);
   timeouts->evict(2);
   EXPECT_FALSE(all[0]->has_to_end());
@@ -135,12 +135,12 @@ RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
 RT_TEST(HttpTimeouts, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
   PhaseTimes times = no_times();
   auto timeouts = std::make_shared<Timeouts>(times, 1h);
-  Waiting resting(timeouts), idle(timeouts), busy(timeouts);
-  resting.enter(Phase::idle);
-  resting.enter(Phase::resting);
+  Waiting dormant(timeouts), idle(timeouts), busy(timeouts);
+  dormant.enter(Phase::idle);
+  dormant.enter(Phase::dormant);
   idle.enter(Phase::idle);
   timeouts->drain();
-  EXPECT_TRUE(resting.is_woken());
+  EXPECT_TRUE(dormant.is_woken());
   // After that it has a moment too, and then it is told, although nobody looked for an hour.
   busy.enter(Phase::idle);
   for (Waiting* one : {&idle, &busy})

@@ -67,7 +67,8 @@ RT_TEST(Descriptor, ItsDestructorWakesThoseInsideAndWaitsUntilTheyHaveLeft) {
   }
 }
 
-// Edge-triggered: after a read that took all there was the next event tells when it is worth trying again.
+// Edge-triggered: after a read that took all there was the next event tells when it is worth trying
+// again.
 RT_TEST(Descriptor, AReadThatTookAllIsNotTriedAgainInVain) {
   Pipe pipe;
   std::array<std::byte, 100> buffer;
@@ -137,7 +138,8 @@ TEST(Descriptor, AThreadThatHasATurnKeepsItWhenAnotherRunBegins) {
   Descriptor::Turn again(*pipe.from, pipe.from->reader(), "plain thread");
 }
 
-// The thread comes in during one run() and registers in the next, before anybody of that one comes in.
+// The thread comes in during one run() and registers in the next, before anybody of that one comes
+// in.
 TEST(Descriptor, WhatAThreadHasRegisteredInANewRunIsKept) {
   UsedPipe pipe;
   std::thread plain;
@@ -187,7 +189,8 @@ TEST(Descriptor, AThreadBehindAGoroutineThatIsGoneGetsTheTurnInTheNextRun) {
   behind.join();
 }
 
-// The thread has the turn, the goroutine is in line behind it when run() ends. Nobody has registered the descriptor.
+// The thread has the turn, the goroutine is in line behind it when run() ends. Nobody has
+// registered the descriptor.
 TEST(Descriptor, ItsDestructorDoesNotWaitForAGoroutineThatWasDroppedWhileItWaitedForItsTurn) {
   auto pipe = std::make_unique<Pipe>();
   int fd = pipe->from->fd();

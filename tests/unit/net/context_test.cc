@@ -24,7 +24,8 @@ using support::read_all;
 using support::read_text;
 using support::tcp_pair;
 
-// f(ctx) waits, and ends with the error of the context: cancelled while it waits, cancelled before, and too late.
+// f(ctx) waits, and ends with the error of the context: cancelled while it waits, cancelled before,
+// and too late.
 template <class F>
 void expect_ends_with_context(F f) {
   Context context = Context::background().with_cancel();

@@ -1,4 +1,5 @@
-// errors_test.cc: what went wrong is told, by an exception or by an error_code, and names what it is about.
+// errors_test.cc: what went wrong is told, by an exception or by an error_code, and names what it
+// is about.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,6 +1,8 @@
-// resolver_test.cc: looking up names takes no longer than the caller wants to wait, whatever getaddrinfo does.
+// resolver_test.cc: looking up names takes no longer than the caller wants to wait, whatever
+// getaddrinfo does.
 //
-// This program's getaddrinfo holds on to names that end in ".slow.test" until the test opens its gate.
+// This program's getaddrinfo holds on to names that end in ".slow.test" until the test opens its
+// gate.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

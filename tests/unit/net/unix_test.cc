@@ -83,7 +83,8 @@ RT_TEST(UnixListener, RemovesItsOwnFileAndNotItsSuccessors) {
   unlink(aside.c_str());
 }
 
-// Whoever sees the file gone may bind: so it goes before the socket does, and one that was moved removes it too.
+// Whoever sees the file gone may bind: so it goes before the socket does, and one that was moved
+// removes it too.
 RT_TEST(UnixListener, RemovesItsFileAfterAMove) {
   SocketPath at;
   UnixListener first = UnixListener::bind(at.path), second;

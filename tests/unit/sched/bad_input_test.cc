@@ -1,5 +1,5 @@
-// bad_input_test.cc: options that make no sense, calls at the wrong time, and a system that refuses memory:
-// a clear error, nothing lost, no hang.
+// bad_input_test.cc: options that make no sense, calls at the wrong time, and a system that refuses
+// memory: a clear error, nothing lost, no hang.
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
@@ -286,7 +286,8 @@ TEST(MemoryRefused, AtTheStartRunThrowsAndWorksAgainAfterwards) {
   }
 }
 
-// Starts with `start` until records run out; returns how many it started, or nothing if they never did.
+// Starts with `start` until records run out; returns how many it started, or nothing if they never
+// did.
 template <class Start>
 std::optional<int> start_until_refused(Start start) {
   for (int started = 0; started < 100'000; ++started) {

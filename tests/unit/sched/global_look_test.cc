@@ -16,7 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Starts itself again until told otherwise: there are always goroutines in the ring that have not begun.
+// Starts itself again until told otherwise: there are always goroutines in the ring that have not
+// begun.
 struct Chain {
   std::atomic<bool>& stop;
   std::atomic<int>& alive;

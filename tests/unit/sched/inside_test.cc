@@ -1,5 +1,5 @@
-// Nothing allocates, frees or takes a foreign lock inside the runtime: the check that all test programs carry says so
-// (tests/support/inside_check.cc).
+// Nothing allocates, frees or takes a foreign lock inside the runtime: the check that all test
+// programs carry says so (tests/support/inside_check.cc).
 #include "sched/run/inside.h"
 
 #include <gtest/gtest.h>

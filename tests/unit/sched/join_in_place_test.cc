@@ -28,7 +28,8 @@ constexpr std::size_t kKiB = 1024;
   return spawn([child_uses] { return use_stack(child_uses); }).join() + memory[bytes];
 }
 
-// Three quarters of a stack of 256 KiB, of which the guard takes 16, and a little less for frames of the library.
+// Three quarters of a stack of 256 KiB, of which the guard takes 16, and a little less for frames
+// of the library.
 constexpr std::size_t kGuaranteed = 160 * kKiB;
 
 int chain(int length) {

@@ -50,7 +50,8 @@ RT_TEST(Local, AGoroutineRunInPlaceDoesNotSeeItsJoinersValue) {
   EXPECT_EQ(number.get(), 1);
 }
 
-// Watched by ThreadSanitizer: the joiner looks at a goroutine that may run, and make its first value, at this moment.
+// Watched by ThreadSanitizer: the joiner looks at a goroutine that may run, and make its first
+// value, at this moment.
 RT_TEST(Local, AGoroutineMayMakeItsFirstValueWhileItIsBeingJoined) {
   Local<int> local;
   for (int i = 0; i < 2000; ++i) {

@@ -1,4 +1,5 @@
-// next_slot_test.cc: the slot ahead of a P's ring, used by its owner and by thieves at the same time.
+// next_slot_test.cc: the slot ahead of a P's ring, used by its owner and by thieves at the same
+// time.
 
 #include "sched/core/next_slot.h"
 

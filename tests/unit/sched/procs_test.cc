@@ -144,7 +144,8 @@ TEST(SetProcs, AfterShrinkingNoMoreThanThatManyRunAtOnce) {
         });
       }
       all.wait();
-      // Whoever lost its P, because its thread slept in a lock of a sanitizer's, has not ended either.
+      // Whoever lost its P, because its thread slept in a lock of a sanitizer's, has not ended
+      // either.
       EXPECT_LE(static_cast<std::uint64_t>(most), 2 + stats().total.handoffs);
     });
   }

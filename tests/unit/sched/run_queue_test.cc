@@ -122,7 +122,8 @@ TEST(RunQueue, AQueueWithOnlyANextSlotFilledIsNotEmpty) {
   EXPECT_FALSE(queue.looks_empty());
 }
 
-// What a thief gets from a ring of `count`: how many left it, which one to run, and the rest in order.
+// What a thief gets from a ring of `count`: how many left it, which one to run, and the rest in
+// order.
 void expect_steal(std::size_t count, std::size_t stolen) {
   RunQueue victim, thief;
   fill(victim, 0, count);
@@ -161,32 +162,32 @@ TEST(RunQueue, StolenGoroutinesCanBeStolenAgain) {
   EXPECT_EQ(drain(first), range(4, 8));
 }
 
-TEST(RunQueue, TheOwnerOfAShortRingClaimsOneAtATime) {
+TEST(RunQueue, TheOwnerOfAShortRingReservesOneAtATime) {
   RunQueue queue;
   fill(queue, 0, RunQueue::kReserveShare - 1);
   EXPECT_EQ(number_of(queue.pop()), 0u);
   EXPECT_EQ(queue.size(), RunQueue::kReserveShare - 2);
 }
 
-TEST(RunQueue, ThievesAreDeniedAtMostASmallClaimedBatch) {
+TEST(RunQueue, ThievesAreDeniedAtMostASmallReservedBatch) {
   RunQueue victim, thief;
   fill(victim, 0, kSlots);
   ASSERT_EQ(number_of(victim.pop()), 0u);
-  const std::size_t claimed = kSlots - 1 - victim.size();
-  EXPECT_LT(claimed, RunQueue::kReserve);
+  const std::size_t reserved = kSlots - 1 - victim.size();
+  EXPECT_LT(reserved, RunQueue::kReserve);
 
   std::size_t moved = 0;
   G* to_run = thief.steal_half(victim, moved);
   ASSERT_NE(to_run, nullptr);
-  const std::size_t oldest_unclaimed = 1 + claimed;
-  EXPECT_EQ(number_of(to_run), oldest_unclaimed + moved - 1);
-  EXPECT_EQ(drain(thief), range(oldest_unclaimed, oldest_unclaimed + moved - 1));
-  for (std::size_t i = 1; i <= claimed; ++i) EXPECT_EQ(number_of(victim.pop()), i);
-  EXPECT_EQ(number_of(victim.pop()), oldest_unclaimed + moved);
+  const std::size_t oldest_unreserved = 1 + reserved;
+  EXPECT_EQ(number_of(to_run), oldest_unreserved + moved - 1);
+  EXPECT_EQ(drain(thief), range(oldest_unreserved, oldest_unreserved + moved - 1));
+  for (std::size_t i = 1; i <= reserved; ++i) EXPECT_EQ(number_of(victim.pop()), i);
+  EXPECT_EQ(number_of(victim.pop()), oldest_unreserved + moved);
 }
 
-// A ring of which the owner has claimed some, and thieves have taken all the others.
-std::size_t leave_only_claimed(RunQueue& queue) {
+// A ring of which the owner has reserved some, and thieves have taken all the others.
+std::size_t leave_only_reserved(RunQueue& queue) {
   fill(queue, 0, kSlots);
   EXPECT_EQ(number_of(queue.pop()), 0u);
   RunQueue thief;
@@ -198,13 +199,13 @@ std::size_t leave_only_claimed(RunQueue& queue) {
   return kSlots - 1 - stolen;
 }
 
-TEST(RunQueue, ClaimedGoroutinesCountForTheOwnerOnly) {
+TEST(RunQueue, ReservedGoroutinesCountForTheOwnerOnly) {
   RunQueue queue;
-  const std::size_t claimed = leave_only_claimed(queue);
-  ASSERT_GT(claimed, 0u);
+  const std::size_t reserved = leave_only_reserved(queue);
+  ASSERT_GT(reserved, 0u);
   EXPECT_TRUE(queue.looks_empty());
   EXPECT_FALSE(queue.is_empty());
-  EXPECT_EQ(drain(queue), range(1, 1 + claimed));
+  EXPECT_EQ(drain(queue), range(1, 1 + reserved));
   EXPECT_TRUE(queue.is_empty());
 }
 
@@ -219,7 +220,7 @@ TEST(RunQueue, AFullRingGivesUpItsOldestHalfInOrder) {
   EXPECT_EQ(drain(queue), range(kHalf, kSlots + kHalf));
 }
 
-TEST(RunQueue, TheHalfOfAFullRingBeginsWithWhatTheOwnerHadClaimed) {
+TEST(RunQueue, TheHalfOfAFullRingBeginsWithWhatTheOwnerHadReserved) {
   RunQueue queue;
   fill(queue, 0, kSlots);
   ASSERT_EQ(number_of(queue.pop()), 0u);
@@ -232,20 +233,20 @@ TEST(RunQueue, TheHalfOfAFullRingBeginsWithWhatTheOwnerHadClaimed) {
   EXPECT_EQ(drain(queue), range(1 + taken, kSlots + 1));
 }
 
-TEST(RunQueue, ARingFullOfGapsBehindAClaimedGoroutineIsFreedByTakingThatOne) {
+TEST(RunQueue, ARingFullOfGapsBehindAReservedGoroutineIsFreedByTakingThatOne) {
   RunQueue queue;
-  const std::size_t claimed = leave_only_claimed(queue);
-  ASSERT_GT(claimed, 0u);
+  const std::size_t reserved = leave_only_reserved(queue);
+  ASSERT_GT(reserved, 0u);
   std::size_t pushed = 0;
   while (queue.push(numbered(kSlots + pushed))) ++pushed;
-  ASSERT_LT(pushed + claimed, kSlots);  // refused although there are gaps
+  ASSERT_LT(pushed + reserved, kSlots);  // refused although there are gaps
 
   G* out[kHalf];
   const std::size_t taken = queue.take_half(out);
-  ASSERT_GE(taken, claimed);
-  for (std::size_t i = 0; i < claimed; ++i) EXPECT_EQ(number_of(out[i]), i + 1);
+  ASSERT_GE(taken, reserved);
+  for (std::size_t i = 0; i < reserved; ++i) EXPECT_EQ(number_of(out[i]), i + 1);
   EXPECT_TRUE(queue.push(numbered(kSlots + pushed)));
-  EXPECT_EQ(drain(queue), range(kSlots + taken - claimed, kSlots + pushed + 1));
+  EXPECT_EQ(drain(queue), range(kSlots + taken - reserved, kSlots + pushed + 1));
 }
 
 // One owner pushes, pops, fills the next slot and spills; thieves rob it and each other.

@@ -23,7 +23,8 @@ TEST(Stretch, BeginsAnewWhenTheThreadHasSlept) {
   EXPECT_EQ(stretch.length_ns(gettid(), 5'000), 0);
 }
 
-// The kernel's file about the thread is not read again: many threads may sleep, and each is looked at again and again.
+// The kernel's file about the thread is not read again: many threads may sleep, and each is looked
+// at again and again.
 TEST(Stretch, OfAThreadThatHasNotRunSinceTheLastLookIsWhatItWas) {
   Stretch stretch;
   EXPECT_EQ(stretch.length_ns(gettid(), 1'000), 0);

@@ -39,12 +39,12 @@ RT_TEST(Timers, ATimerThatPutsItselfInAgainWhileItIsTakenBackIsOutOfAllSetsAfter
     support::PlainThread owner([&] {
       while (!timer.fires.load()) std::this_thread::yield();
       timer.is_taken_back.store(true);
-      disarm_and_settle(timer);
+      disarm_and_wait(timer);
       EXPECT_TRUE(timer.word.is_idle());
     });
     ASSERT_TRUE(arm(timer, base::now_ns()));
     owner.join();
-    disarm_and_settle(timer);
+    disarm_and_wait(timer);
   }
 }
 

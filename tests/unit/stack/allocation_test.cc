@@ -1,4 +1,5 @@
-// allocation_test.cc: the pool of stacks is used inside the runtime, where nothing may wait for the allocator's locks.
+// allocation_test.cc: the pool of stacks is used inside the runtime, where nothing may wait for the
+// allocator's locks.
 
 #include <gtest/gtest.h>
 

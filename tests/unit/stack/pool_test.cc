@@ -18,7 +18,7 @@
 namespace magpie::stack {
 namespace {
 
-constexpr std::size_t kSize = 256 * 1024;
+constexpr std::size_t kPooledSize = 256 * 1024;
 constexpr std::size_t kWarm = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
@@ -32,17 +32,17 @@ std::vector<Stack*> take(Pool& pool, std::size_t count) {
 }
 
 TEST(Pool, StacksInUseDoNotOverlap) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   std::set<std::byte*> lows;
   for (Stack* stack : take(pool, 1000)) {
     EXPECT_TRUE(stack->pooled);
-    EXPECT_EQ(stack->usable() + guard_bytes(), kSize - 64 * ((sizeof(Stack) + 63) / 64));
+    EXPECT_EQ(stack->usable() + guard_bytes(), kPooledSize - 64 * ((sizeof(Stack) + 63) / 64));
     const auto next = lows.lower_bound(stack->low);
     if (next != lows.end()) {
-      EXPECT_GE(*next - stack->low, static_cast<std::ptrdiff_t>(kSize));
+      EXPECT_GE(*next - stack->low, static_cast<std::ptrdiff_t>(kPooledSize));
     }
     if (next != lows.begin()) {
-      EXPECT_GE(stack->low - *std::prev(next), static_cast<std::ptrdiff_t>(kSize));
+      EXPECT_GE(stack->low - *std::prev(next), static_cast<std::ptrdiff_t>(kPooledSize));
     }
     lows.insert(stack->low);
   }
@@ -50,7 +50,7 @@ TEST(Pool, StacksInUseDoNotOverlap) {
 }
 
 TEST(Pool, TheLastStackGivenIsTheFirstTaken) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   const std::vector<Stack*> stacks = take(pool, 3);
   for (Stack* stack : stacks) pool.give(stack);
   EXPECT_EQ(pool.take(), stacks[2]);
@@ -60,11 +60,11 @@ TEST(Pool, TheLastStackGivenIsTheFirstTaken) {
 }
 
 TEST(Pool, AStackThatWentDeepGivesItsMemoryBackButKeepsItsFirstPages) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Stack* stack = pool.take();
   ASSERT_NE(stack, nullptr);
   touch(stack->low, reinterpret_cast<std::byte*>(stack));
-  ASSERT_GE(resident_pages(stack->low, stack), (kSize - guard_bytes()) / page_size() - 1);
+  ASSERT_GE(resident_pages(stack->low, stack), (kPooledSize - guard_bytes()) / page_size() - 1);
   pool.give(stack);
   ASSERT_EQ(pool.take(), stack);
   const std::size_t kept = resident_pages(stack->low, stack + 1) + 1;
@@ -73,7 +73,7 @@ TEST(Pool, AStackThatWentDeepGivesItsMemoryBackButKeepsItsFirstPages) {
 }
 
 TEST(Pool, AFrameSoLargeThatItSkippedPagesIsGivenBackToo) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Stack* stack = pool.take();
   ASSERT_NE(stack, nullptr);
   touch(stack->low, stack->low + 1);  // the deepest page only
@@ -143,7 +143,7 @@ TEST(Pool, ColdStacksAreUsedBeforeNewOnesAreCarved) {
 }
 
 TEST(Pool, NeighbouringStacksBeginAtManyDifferentPageOffsets) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   std::set<std::uintptr_t> offsets;
   for (Stack* stack : take(pool, 100)) {
     offsets.insert(reinterpret_cast<std::uintptr_t>(stack->top()) % page_size());
@@ -161,7 +161,7 @@ TEST(Pool, GivesAllItsMappingsBackWhenItDies) {
 }
 
 TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   {
     support::MapFaults refuse_all;
     for (int i = 0; i < 10; ++i) EXPECT_EQ(pool.take(), nullptr);
@@ -174,7 +174,7 @@ TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
     support::MapFaults refuse_all;
     pool.give(stack);
     EXPECT_EQ(pool.take(), stack);  // what there is can still be used
-    const std::size_t left_in_slab = (std::size_t{64} << 20) / distance_of(kSize) - 1;
+    const std::size_t left_in_slab = (std::size_t{64} << 20) / distance_of(kPooledSize) - 1;
     take(pool, left_in_slab);
     EXPECT_EQ(pool.take(), nullptr);
     EXPECT_EQ(pool.usage().stacks, left_in_slab + 1);
@@ -183,8 +183,8 @@ TEST(Pool, WithoutMemoryGivesNullLosesNothingAndWorksAgainAfterwards) {
 }
 
 TEST(Pool, MakesDoWithSmallerSlabsWhenLargeOnesAreRefused) {
-  support::MapFaults refuse_large(support::Refuse::everything, 4 * kSize);
-  Pool pool(kSize);
+  support::MapFaults refuse_large(support::Refuse::everything, 4 * kPooledSize);
+  Pool pool(kPooledSize);
   std::set<Stack*> stacks;
   for (Stack* stack : take(pool, 100)) stacks.insert(stack);
   EXPECT_EQ(stacks.size(), 100u);
@@ -209,7 +209,7 @@ TEST(Pool, SeveralThreadsMayTakeAndGiveAtTheSameTime) {
 }
 
 TEST(StackCache, TheLastStackGivenIsTheFirstTakenAndThePoolIsNotAsked) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Cache cache;
   Stack* first = cache.take(pool);
   Stack* second = cache.take(pool);
@@ -222,7 +222,7 @@ TEST(StackCache, TheLastStackGivenIsTheFirstTakenAndThePoolIsNotAsked) {
 }
 
 TEST(StackCache, KeepsDeepMemoryUntilItGivesTheStackToThePool) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Cache cache;
   Stack* stack = cache.take(pool);
   touch(stack->low, static_cast<std::byte*>(stack->top()));
@@ -235,7 +235,7 @@ TEST(StackCache, KeepsDeepMemoryUntilItGivesTheStackToThePool) {
 }
 
 TEST(StackCache, WhenFullPassesItsOldestHalfOnAndKeepsTheNewest) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Cache cache;
   const std::vector<Stack*> stacks = take(pool, 65);
   for (Stack* stack : stacks) cache.give(pool, stack);
@@ -246,7 +246,7 @@ TEST(StackCache, WhenFullPassesItsOldestHalfOnAndKeepsTheNewest) {
 }
 
 TEST(StackCache, RefillsFromThePoolAFewAtATimeAndLosesNone) {
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   const std::vector<Stack*> stacks = take(pool, 20);
   pool.give(stacks);
   Cache cache;
@@ -260,7 +260,7 @@ TEST(StackCache, RefillsFromThePoolAFewAtATimeAndLosesNone) {
 
 TEST(StackCache, IsNullWithoutMemory) {
   support::MapFaults refuse_all;
-  Pool pool(kSize);
+  Pool pool(kPooledSize);
   Cache cache;
   EXPECT_EQ(cache.take(pool), nullptr);
   EXPECT_EQ(cache.size(), 0u);

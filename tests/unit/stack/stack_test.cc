@@ -16,7 +16,7 @@
 namespace magpie::stack {
 namespace {
 
-constexpr std::size_t kSize = 256 * 1024;
+constexpr std::size_t kStackSize = 256 * 1024;
 
 std::string complaint_about(std::size_t size) {
   try {
@@ -36,9 +36,10 @@ TEST(StackSize, BelowTheMinimumIsRefusedWithTheMinimumInTheMessage) {
 }
 
 TEST(StackSize, ThatIsNotWholePagesIsRefusedWithTheNextGoodOneInTheMessage) {
-  const std::string complaint = complaint_about(kSize + 1);
+  const std::string complaint = complaint_about(kStackSize + 1);
   EXPECT_NE(complaint.find("not a multiple of the page size"), std::string::npos) << complaint;
-  EXPECT_NE(complaint.find(std::to_string(kSize + page_size())), std::string::npos) << complaint;
+  EXPECT_NE(complaint.find(std::to_string(kStackSize + page_size())), std::string::npos)
+      << complaint;
 }
 
 TEST(StackSize, ThatIsAbsurdlyLargeIsRefused) {
@@ -48,7 +49,7 @@ TEST(StackSize, ThatIsAbsurdlyLargeIsRefused) {
 
 TEST(StackSize, EverySizeFromTheMinimumOnInWholePagesIsAccepted) {
   for (const std::size_t size :
-       {minimum_size(), minimum_size() + page_size(), kSize, kSize * 1024}) {
+       {minimum_size(), minimum_size() + page_size(), kStackSize, kStackSize * 1024}) {
     EXPECT_EQ(complaint_about(size), "");
   }
 }
@@ -63,7 +64,7 @@ TEST(Stack, OfTheSmallestAllowedSizeHasRoomToRunOn) {
 }
 
 TEST(Stack, ItsRecordLiesAboveItsTopInTheSamePage) {
-  Stack* stack = map_single(kSize);
+  Stack* stack = map_single(kStackSize);
   ASSERT_NE(stack, nullptr);
   const auto top = reinterpret_cast<std::uintptr_t>(stack->top());
   const auto record = reinterpret_cast<std::uintptr_t>(stack);
@@ -77,7 +78,7 @@ TEST(Stack, ItsRecordLiesAboveItsTopInTheSamePage) {
 }
 
 TEST(Stack, KnowsItsGuard) {
-  Stack* stack = map_single(kSize);
+  Stack* stack = map_single(kStackSize);
   ASSERT_NE(stack, nullptr);
   EXPECT_FALSE(stack->in_guard(stack->low));
   EXPECT_TRUE(stack->in_guard(stack->low - 1));
@@ -89,7 +90,7 @@ TEST(Stack, KnowsItsGuard) {
 TEST(Stack, OfItsOwnMappingIsGivenBackWhole) {
   const std::size_t before = count_mappings();
   for (int round = 0; round < 100; ++round) {
-    Stack* stack = map_single(kSize);
+    Stack* stack = map_single(kStackSize);
     ASSERT_NE(stack, nullptr);
     EXPECT_FALSE(stack->pooled);
     touch(stack->low, static_cast<std::byte*>(stack->top()));
@@ -101,9 +102,9 @@ TEST(Stack, OfItsOwnMappingIsGivenBackWhole) {
 TEST(Stack, ForWhichThereIsNoMemoryIsNull) {
   {
     support::MapFaults refuse_all;
-    EXPECT_EQ(map_single(kSize), nullptr);
+    EXPECT_EQ(map_single(kStackSize), nullptr);
   }
-  Stack* stack = map_single(kSize);
+  Stack* stack = map_single(kStackSize);
   ASSERT_NE(stack, nullptr);
   unmap_single(stack);
 }

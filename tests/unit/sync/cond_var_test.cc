@@ -28,12 +28,9 @@ namespace {
 using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
+using support::waiting_is;
 
 constinit CondVar static_changed;  // needs no constructor at run time
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
 
 RT_TEST(CondVar, AWaiterIsWokenAndHoldsItsLockAgain) {
   Mutex mutex;
@@ -240,8 +237,8 @@ RT_TEST(CondVar, AStopRequestEndsTheWait) {
   EXPECT_TRUE(changed.wait(hold, std::stop_token(), [] { return true; }));
 }
 
-// The standard library knows by its thread who runs a callback. The goroutine has no P when it asks, so that it would have
-// to wait for one as it notifies, and could go on elsewhere.
+// The standard library knows by its thread who runs a callback. The goroutine has no P when it
+// asks, so that it would have to wait for one as it notifies, and could go on elsewhere.
 RT_TEST(CondVar, AStopRequestNotifiesWithoutLeavingItsThread) {
   Mutex mutex;
   CondVar changed;

@@ -23,14 +23,11 @@ using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
 using support::SleepingThread;
+using support::waiting_is;
 
 constinit Mutex static_mutex;  // needs no constructor at run time
 
 static_assert(sizeof(Mutex) <= 64);
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
 
 RT_TEST(Mutex, OnlyOneHoldsIt) {
   Mutex mutex;
@@ -230,7 +227,8 @@ TEST(MutexWithoutARuntime, PlainThreadsUseItAmongThemselves) {
   EXPECT_FALSE(mutex.try_lock_for(1ms));
 }
 
-// Leaves five goroutines waiting for a mutex that lives on; run() drops them and unmaps their stacks.
+// Leaves five goroutines waiting for a mutex that lives on; run() drops them and unmaps their
+// stacks.
 void leave_five_waiting(Mutex& mutex) {
   run([&] {
     for (int i = 0; i < 5; ++i) go([&] { mutex.lock(); });
@@ -275,7 +273,8 @@ TEST(MutexAfterRun, AGoroutineThatWasWokenAndDroppedDoesNotKeepOthersWaiting) {
   thread.join();
 }
 
-// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there
+// is nothing to see.
 TEST(MutexAfterRun, AThreadBehindAGoroutineThatWasWokenAndDroppedGetsIt) {
   Mutex mutex;
   std::optional<SleepingThread> thread;
@@ -302,7 +301,8 @@ void hand_to_a_goroutine_and_drop_it(Mutex& mutex, std::optional<SleepingThread>
     ASSERT_TRUE(mutex.try_lock());
     ASSERT_TRUE(eventually([] { return stats().runnable == 0; }));  // it waits again, starving
     if (thread != nullptr) thread->emplace([&] { std::lock_guard hold(mutex); });
-    // As unlock() lets the new owner run: a thread that is none of ours gives it back while main does not let it run.
+    // As unlock() lets the new owner run: a thread that is none of ours gives it back while main
+    // does not let it run.
     other = std::thread([&] {
       mutex.unlock();
       unlocked = true;

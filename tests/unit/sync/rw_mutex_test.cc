@@ -19,23 +19,19 @@
 namespace magpie {
 namespace {
 
-using support::eventually;
 using support::PlainThread;
 using support::SleepingThread;
+using support::waiting_is;
 
-constinit RWMutex static_mutex;  // needs no constructor at run time
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
+constinit RWMutex static_rw_mutex;  // needs no constructor at run time
 
 RT_TEST(RWMutex, ReadersShareIt) {
-  static_mutex.lock_shared();
-  std::shared_lock second(static_mutex);
-  EXPECT_TRUE(static_mutex.try_lock_shared());
-  EXPECT_FALSE(static_mutex.try_lock());
-  static_mutex.unlock_shared();
-  static_mutex.unlock_shared();
+  static_rw_mutex.lock_shared();
+  std::shared_lock second(static_rw_mutex);
+  EXPECT_TRUE(static_rw_mutex.try_lock_shared());
+  EXPECT_FALSE(static_rw_mutex.try_lock());
+  static_rw_mutex.unlock_shared();
+  static_rw_mutex.unlock_shared();
 }
 
 RT_TEST(RWMutex, AWriterIsAlone) {
@@ -236,7 +232,8 @@ TEST(RWMutexAfterRun, ReadersThatWereDroppedAreNotWaitedFor) {
   writer.join();
 }
 
-// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there
+// is nothing to see.
 TEST(RWMutexAfterRun, AWriterThreadBehindAWriterThatWasWokenAndDroppedGetsIt) {
   RWMutex mutex;
   std::optional<SleepingThread> thread;

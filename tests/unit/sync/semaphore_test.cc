@@ -24,10 +24,7 @@ using namespace std::chrono_literals;
 using support::eventually;
 using support::PlainThread;
 using support::SleepingThread;
-
-bool waiting_is(std::size_t n) {
-  return eventually([n] { return stats().waiting == n; });
-}
+using support::waiting_is;
 
 RT_TEST(Semaphore, UnitsAreTakenAndGivenBack) {
   Semaphore semaphore(3);
@@ -243,7 +240,8 @@ TEST(SemaphoreAfterRun, AThreadBehindALargeRequestThatWasDroppedIsServed) {
   EXPECT_TRUE(thread->goes_on());
 }
 
-// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there is nothing to see.
+// With one proc a goroutine that main wakes hardly ever runs before main returns; if it does there
+// is nothing to see.
 TEST(SemaphoreAfterRun, UnitsOfAGoroutineThatWasServedAndDroppedAreThereAgain) {
   Semaphore semaphore(0);
   std::optional<SleepingThread> thread;

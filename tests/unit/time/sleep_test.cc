@@ -76,8 +76,8 @@ TEST(Sleep, TooLongToCountNeverEnds) {
   });
 }
 
-// Goroutines that sleep until random times, the first of which is `ahead` from now; when they woke, in order. None: not all
-// of them slept before the first was due.
+// Goroutines that sleep until random times, the first of which is `ahead` from now; when they woke,
+// in order. None: not all of them slept before the first was due.
 std::optional<std::vector<steady_clock::time_point>> order_of_waking(
     std::chrono::milliseconds ahead) {
   constexpr int kSleepers = 200;
@@ -126,7 +126,8 @@ RT_TEST(Sleep, EndsWhileOtherGoroutinesOnlyYield) {
   all.wait();
 }
 
-// Main's timer is in the set of the P on which the other goroutine then runs, without ever entering the runtime.
+// Main's timer is in the set of the P on which the other goroutine then runs, without ever entering
+// the runtime.
 TEST(Sleep, EndsAlthoughItsProcIsBusy) {
   run(Options{.procs = 2}, [] {
     for (int round = 0; round < 20; ++round) {

@@ -27,8 +27,8 @@ void keep_little(int option, int fd) {
   EXPECT_EQ(setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes), 0);
 }
 
-// Two ends that have agreed. Little fits between them on the way to the peer. The listener's buffer is that of the connections
-// it accepts.
+// Two ends that have agreed. Little fits between them on the way to the peer. The listener's buffer
+// is that of the connections it accepts.
 struct Pair {
   Pair() {
     net::TcpListener listener = net::TcpListener::bind("127.0.0.1:0");
@@ -64,7 +64,8 @@ RT_TEST(TlsHostile, KeysMayChangeBetweenBytes) {
   EXPECT_EQ(read_text(*pair.ours, 100), std::string(100, 'x'));
 }
 
-// The peer's wishes for new keys are answered by writing. It does not read, so the system soon takes no more.
+// The peer's wishes for new keys are answered by writing. It does not read, so the system soon
+// takes no more.
 RT_TEST(TlsHostile, AReadDoesNotWaitForAPeerThatDoesNotRead) {
   Pair pair;
   pair.ours->set_write_deadline(net::Stream::TimePoint::clock::now() + 5s);  // not to hang

@@ -1,5 +1,6 @@
-// blocking: 64 goroutines make 200 system calls each that sleep 1 ms, beside two that count. How long the calls take in
-// all, and how much of their speed alone, before and after, the counters keep. raw=1: by a raw system call, which Go does not know to block.
+// blocking: 64 goroutines make 200 system calls each that sleep 1 ms, beside two that count. How
+// long the calls take in all, and how much of their speed alone, before and after, the counters
+// keep. raw=1: by a raw system call, which Go does not know to block.
 package main
 
 import (

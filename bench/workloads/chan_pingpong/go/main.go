@@ -1,4 +1,5 @@
-// chan_pingpong: two goroutines pass a number to and fro over two unbuffered channels. The result is wall time per round.
+// chan_pingpong: two goroutines pass a number to and fro over two unbuffered channels. The result
+// is wall time per round.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// fib: a goroutine for every call, down to the leaves: fib(n-1) in a goroutine, fib(n-2) in place. The result
-// comes over a channel with room for it, so that nobody waits to hand it over; a WaitGroup in its place is slower.
+// fib: a goroutine for every call, down to the leaves: fib(n-1) in a goroutine, fib(n-2) in place.
+// The result comes over a channel with room for it, so that nobody waits to hand it over; a
+// WaitGroup in its place is slower.
 package main
 
 import (

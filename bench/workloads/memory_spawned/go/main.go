@@ -1,7 +1,8 @@
 // memory_spawned: what a goroutine costs that was started but has not run yet.
 //
 // Go may preempt main inside the loop and run some goroutines early. Those wait at a gate, so that
-// nothing is freed and used again; in Go a goroutine has its stack from the start, so its cost is the same.
+// nothing is freed and used again; in Go a goroutine has its stack from the start, so its cost is
+// the same.
 package main
 
 import (

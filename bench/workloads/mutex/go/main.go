@@ -1,4 +1,5 @@
-// mutex: goroutines that lock, count and unlock, all the same mutex. The result is wall time over all of these.
+// mutex: goroutines that lock, count and unlock, all the same mutex. The result is wall time over
+// all of these.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// parallel_for: a trivial body over arrays. Go has no such loop: the usual program cuts the range into as many
-// pieces as there are procs, and starts a goroutine for each but one.
+// parallel_for: a trivial body over arrays. Go has no such loop: the usual program cuts the range
+// into as many pieces as there are procs, and starts a goroutine for each but one.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// parallel_reduce: the sum of an array of doubles, in the order of the array. Go has no such function: the usual
-// program cuts the array into as many pieces as there are procs, and starts a goroutine for each but one.
+// parallel_reduce: the sum of an array of doubles, in the order of the array. Go has no such
+// function: the usual program cuts the array into as many pieces as there are procs, and starts a
+// goroutine for each but one.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// rw_mutex: goroutines that read under an RWMutex, and write every so often. The result is wall time over all of these.
+// rw_mutex: goroutines that read under an RWMutex, and write every so often. The result is wall
+// time over all of these.
 package main
 
 import (

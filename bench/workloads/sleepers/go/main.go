@@ -1,5 +1,5 @@
-// sleepers: 100,000 goroutines sleep one second each. How late they wake on average and at worst, and the CPU time
-// of the whole. The second of two rounds counts.
+// sleepers: 100,000 goroutines sleep one second each. How late they wake on average and at worst,
+// and the CPU time of the whole. The second of two rounds counts.
 package main
 
 import (
@@ -37,7 +37,8 @@ func round(goroutines, milliseconds int) result {
 	}
 	all.Wait()
 	count := float64(goroutines)
-	return result{float64(lateSum) / count / 1e3, float64(lateMax) / 1e3, (peer.CPUNs() - cpuBefore) / 1e6}
+	cpuMs := (peer.CPUNs() - cpuBefore) / 1e6
+	return result{float64(lateSum) / count / 1e3, float64(lateMax) / 1e3, cpuMs}
 }
 
 func main() {

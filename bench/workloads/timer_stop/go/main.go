@@ -1,5 +1,5 @@
-// timer_stop: makes a timer of an hour and stops it, again and again, as every request with a time-out does; once
-// alone, once beside 100,000 timers that stay. The second of two rounds counts.
+// timer_stop: makes a timer of an hour and stops it, again and again, as every request with a
+// time-out does; once alone, once beside 100,000 timers that stay. The second of two rounds counts.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// claim.h: a select waits on several channels. Exactly one of them, or the time, may end the wait.
+// select_word.h: a select waits on several channels. Exactly one of them, or the time, ends the
+// wait.
 //
 // Protocol  [select]
 //
