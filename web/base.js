@@ -40,7 +40,8 @@ function formatNs(ns) {
 }
 // A point in time, with as many digits as the length of what is shown needs.
 function formatTime(ns, span) {
-  const [unit, size] = span < 2e4 ? ["µs", 1e3] : span < 2e7 ? ["µs", 1e3] : span < 2e10 ? ["ms", 1e6] : ["s", 1e9];
+  const [unit, size] =
+    span < 2e4 ? ["µs", 1e3] : span < 2e7 ? ["µs", 1e3] : span < 2e10 ? ["ms", 1e6] : ["s", 1e9];
   const digits = Math.max(0, Math.min(3, Math.ceil(-Math.log10(span / size / 50))));
   return (ns / size).toFixed(digits).replace(/\B(?=(\d{3})+(?!\d)(?=\.|$))/g, " ") + " " + unit;
 }
@@ -51,19 +52,23 @@ function formatCount(n) {
   if (n >= 1e4) return (n / 1e3).toPrecision(3) + " k";
   return Number.isInteger(n) ? String(n) : n >= 100 ? n.toFixed(0) : n.toPrecision(2);
 }
-const formatShare = (share) => (isFinite(share) ? (share * 100).toFixed(share < 0.1 ? 1 : 0) + " %" : "–");
+const formatShare = (share) =>
+  isFinite(share) ? (share * 100).toFixed(share < 0.1 ? 1 : 0) + " %" : "–";
 
 // Colours of the theme, for canvases. Read again when the theme changes.
 let theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
   colours.clear();
-  theme = new Proxy({}, {
-    get(known, name) {
-      if (!(name in known)) known[name] = style.getPropertyValue("--" + name).trim();
-      return known[name];
+  theme = new Proxy(
+    {},
+    {
+      get(known, name) {
+        if (!(name in known)) known[name] = style.getPropertyValue("--" + name).trim();
+        return known[name];
+      },
     },
-  });
+  );
 }
 const isDark = () => document.documentElement.dataset.theme === "dark";
 
@@ -75,7 +80,7 @@ function colourOf(key) {
   let hash = 2166136261;
   const text = String(key);
   for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
-  const hue = ((hash >>> 0) * 0.61803398875 % 1) * 360;
+  const hue = (((hash >>> 0) * 0.61803398875) % 1) * 360;
   const colour = `hsl(${hue.toFixed(0)} ${isDark() ? "45% 52%" : "52% 58%"})`;
   if (colours.size > 20000) colours.clear();
   colours.set(key, colour);
@@ -83,7 +88,11 @@ function colourOf(key) {
 }
 
 function legend(entries) {
-  return el("div", { class: "legend" }, ...entries.map(([name, color]) => el("span", {}, el("i", { color }), name)));
+  return el(
+    "div",
+    { class: "legend" },
+    ...entries.map(([name, color]) => el("span", {}, el("i", { color }), name)),
+  );
 }
 
 const tip = {
@@ -95,13 +104,16 @@ const tip = {
     node.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
     node.style.top = (y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18) + "px";
   },
-  hide() { byId("tip").hidden = true; },
+  hide() {
+    byId("tip").hidden = true;
+  },
 };
 
 // A canvas with its real number of pixels; returns its context, in CSS pixels.
 function prepare(canvas) {
   const scale = devicePixelRatio || 1;
-  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const width = canvas.clientWidth,
+    height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);

@@ -10,7 +10,10 @@ const niceTop = (value) => {
 function drawLines(canvas, series, span, { top, format = formatCount, stacked = false } = {}) {
   const { context, width, height } = prepare(canvas);
   if (!width) return;
-  const left = 46, bottom = 12, plotWidth = width - left - 4, plotHeight = height - bottom - 10;
+  const left = 46,
+    bottom = 12,
+    plotWidth = width - left - 4,
+    plotHeight = height - bottom - 10;
   const length = Math.max(...series.map((one) => one.values.length), 0);
   let sums = [];
   let largest = 0;
@@ -42,7 +45,9 @@ function drawLines(canvas, series, span, { top, format = formatCount, stacked = 
     const base = sums.length ? sums : new Array(length).fill(0);
     const tops = one.values.map((value, i) => (stacked ? base[i] + value : value));
     context.beginPath();
-    tops.forEach((value, i) => (i ? context.lineTo(x(i), y(value)) : context.moveTo(x(i), y(value))));
+    tops.forEach((value, i) =>
+      i ? context.lineTo(x(i), y(value)) : context.moveTo(x(i), y(value)),
+    );
     if (stacked) {
       for (let i = length - 1; i >= 0; --i) context.lineTo(x(i), y(base[i]));
       context.fillStyle = one.color;
@@ -77,7 +82,9 @@ function drawSpark(canvas, values, span, color) {
 function drawBars(canvas, bars, { format = formatCount, every = 1 } = {}) {
   const { context, width, height } = prepare(canvas);
   if (!width || !bars.length) return;
-  const left = 46, bottom = 18, plotHeight = height - bottom - 6;
+  const left = 46,
+    bottom = 18,
+    plotHeight = height - bottom - 6;
   const most = niceTop(Math.max(...bars.map((bar) => bar.value)));
   const step = (width - left - 4) / bars.length;
   context.font = "11px system-ui, sans-serif";
@@ -95,7 +102,13 @@ function drawBars(canvas, bars, { format = formatCount, every = 1 } = {}) {
   bars.forEach((bar, i) => {
     const size = plotHeight * (bar.value / most);
     context.fillStyle = bar.color || theme.accent;
-    if (bar.value > 0) context.fillRect(left + i * step + 1, 4 + plotHeight - Math.max(1, size), Math.max(1, step - 2), Math.max(1, size));
+    if (bar.value > 0)
+      context.fillRect(
+        left + i * step + 1,
+        4 + plotHeight - Math.max(1, size),
+        Math.max(1, step - 2),
+        Math.max(1, size),
+      );
     if (i % every === 0) {
       context.fillStyle = theme.soft;
       context.fillText(bar.name, left + (i + 0.5) * step, height - 7);

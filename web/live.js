@@ -1,17 +1,25 @@
 // live.js: live numbers. Asks for stats a few times a second, keeps the last minute, and draws it.
 
-const kSamples = 240;          // that are kept
-const kInterval = 250;         // ms between questions
-const kRates = [               // counters that are shown as rates: name in stats, title
-  ["switches", "switches"], ["goroutines_started", "started"], ["steals_succeeded", "steals"],
-  ["goroutines_stolen", "goroutines stolen"], ["goroutines_spilled", "spilled"], ["parks", "parks"],
-  ["wakes", "wakes"], ["preemptions", "preemptions"], ["handoffs", "hand-offs"],
-  ["timers_fired", "timers"], ["polled", "readied by network"],
+const kSamples = 240; // that are kept
+const kInterval = 250; // ms between questions
+const kRates = [
+  // counters that are shown as rates: name in stats, title
+  ["switches", "switches"],
+  ["goroutines_started", "started"],
+  ["steals_succeeded", "steals"],
+  ["goroutines_stolen", "goroutines stolen"],
+  ["goroutines_spilled", "spilled"],
+  ["parks", "parks"],
+  ["wakes", "wakes"],
+  ["preemptions", "preemptions"],
+  ["handoffs", "hand-offs"],
+  ["timers_fired", "timers"],
+  ["polled", "readied by network"],
 ];
 
 const live = {
-  samples: [],      // {stats, seconds since the one before}
-  polls: 0,         // answers so far; tests wait for it
+  samples: [], // {stats, seconds since the one before}
+  polls: 0, // answers so far; tests wait for it
   paused: false,
   listeners: [],
   failed: 0,
@@ -47,10 +55,16 @@ const live = {
     ++this.polls;
   },
   // How many samples wide charts are: they fill up before they scroll.
-  get span() { return Math.max(60, this.samples.length); },
-  get last() { return this.samples.length ? this.samples[this.samples.length - 1].stats : null; },
+  get span() {
+    return Math.max(60, this.samples.length);
+  },
+  get last() {
+    return this.samples.length ? this.samples[this.samples.length - 1].stats : null;
+  },
 
-  values(f) { return this.samples.map((sample) => f(sample.stats)); },
+  values(f) {
+    return this.samples.map((sample) => f(sample.stats));
+  },
   // Per second, between each two samples.
   rates(f) {
     const out = [];
@@ -78,7 +92,8 @@ const live = {
       let seen = 0;
       for (let i = 0; i < counts.length; ++i) {
         seen += counts[i];
-        if (total && seen >= share * total) return i < now.bounds_ns.length ? now.bounds_ns[i] : now.max_ns;
+        if (total && seen >= share * total)
+          return i < now.bounds_ns.length ? now.bounds_ns[i] : now.max_ns;
       }
       return NaN;
     };
@@ -86,7 +101,9 @@ const live = {
   },
   // Looks that saw an idle P and a goroutine that could have run on it.
   idleBesideRunnable() {
-    const seen = this.samples.filter(({ stats }) => stats.idle_procs > 0 && stats.runnable + stats.fresh > 0);
+    const seen = this.samples.filter(
+      ({ stats }) => stats.idle_procs > 0 && stats.runnable + stats.fresh > 0,
+    );
     return this.samples.length ? seen.length / this.samples.length : 0;
   },
 };
@@ -99,14 +116,22 @@ const livePanel = {
     const box = (title, note, key, wide) => {
       const canvas = el("canvas", { role: "img", "aria-label": title });
       this[key] = canvas;
-      return el("div", { class: "box" + (wide ? " wide" : "") }, el("h2", {}, title, el("small", {}, note)), canvas);
+      return el(
+        "div",
+        { class: "box" + (wide ? " wide" : "") },
+        el("h2", {}, title, el("small", {}, note)),
+        canvas,
+      );
     };
     this.cards = {};
     const cards = el("div", { class: "cards", id: "cards" });
     const card = (key, title) => {
-      const number = el("b", {}, "–"), canvas = el("canvas", { "aria-hidden": "true" });
+      const number = el("b", {}, "–"),
+        canvas = el("canvas", { "aria-hidden": "true" });
       this.cards[key] = { number, canvas };
-      cards.append(el("div", { class: "card", "data-key": key }, el("span", {}, title), number, canvas));
+      cards.append(
+        el("div", { class: "card", "data-key": key }, el("span", {}, title), number, canvas),
+      );
     };
     card("utilisation", "utilisation of the Ps");
     card("goroutines", "goroutines");
@@ -115,66 +140,181 @@ const livePanel = {
     card("late99", "runs late by, p99");
     for (const [name, title] of kRates) card(name, title + " per s");
     card("idle", "looks with an idle P beside a runnable");
-    const stateLegend = legend([["running", "var(--running)"], ["runnable", "var(--runnable)"], ["fresh", "var(--fresh)"]]);
-    const states = box("Goroutines that want a P", "by state; those that wait are not drawn", "states");
+    const stateLegend = legend([
+      ["running", "var(--running)"],
+      ["runnable", "var(--runnable)"],
+      ["fresh", "var(--fresh)"],
+    ]);
+    const states = box(
+      "Goroutines that want a P",
+      "by state; those that wait are not drawn",
+      "states",
+    );
     states.append(stateLegend);
     const queues = box("Queues", "goroutines", "queues");
-    queues.append(legend([["longest ring", "var(--accent)"], ["all rings", "var(--runnable)"], ["global queue", "var(--blocking)"]]));
+    queues.append(
+      legend([
+        ["longest ring", "var(--accent)"],
+        ["all rings", "var(--runnable)"],
+        ["global queue", "var(--blocking)"],
+      ]),
+    );
     const cost = box("What the scheduler does for it", "per s", "cost");
-    cost.append(legend([["searches", "var(--searching)"], ["polls that found nothing", "var(--blocking)"], ["parks", "var(--stopped)"]]));
+    cost.append(
+      legend([
+        ["searches", "var(--searching)"],
+        ["polls that found nothing", "var(--blocking)"],
+        ["parks", "var(--stopped)"],
+      ]),
+    );
     this.table = el("tbody");
     panel.append(
       cards,
-      el("div", { class: "grid" },
+      el(
+        "div",
+        { class: "grid" },
         box("Ps", "how busy each was: a column is a look, the newest at the right", "strips", true),
-        states, queues,
-        box("How late goroutines run", "a sleeper's delay after its time, seen this minute", "late"),
-        cost),
-      el("div", { class: "box" }, el("h2", {}, "Each P"),
-        el("div", { class: "scroll" }, el("table", { id: "procs" },
-          el("thead", {}, el("tr", {}, ...["P", "state", "busy", "queue", "switches/s", "steals/s", "tried/s", "stolen/s", "spilled/s", "parks/s", "hand-offs/s", "preemptions/s"]
-            .map((title, i) => el("th", i < 2 ? { class: "left" } : {}, title)))),
-          this.table))));
+        states,
+        queues,
+        box(
+          "How late goroutines run",
+          "a sleeper's delay after its time, seen this minute",
+          "late",
+        ),
+        cost,
+      ),
+      el(
+        "div",
+        { class: "box" },
+        el("h2", {}, "Each P"),
+        el(
+          "div",
+          { class: "scroll" },
+          el(
+            "table",
+            { id: "procs" },
+            el(
+              "thead",
+              {},
+              el(
+                "tr",
+                {},
+                ...[
+                  "P",
+                  "state",
+                  "busy",
+                  "queue",
+                  "switches/s",
+                  "steals/s",
+                  "tried/s",
+                  "stolen/s",
+                  "spilled/s",
+                  "parks/s",
+                  "hand-offs/s",
+                  "preemptions/s",
+                ].map((title, i) => el("th", i < 2 ? { class: "left" } : {}, title)),
+              ),
+            ),
+            this.table,
+          ),
+        ),
+      ),
+    );
   },
   draw() {
     const last = live.last;
     if (!last) return;
-    const busy = live.rates((stats) => stats.total.busy_ns / 1e9).map((value, i) => value / Math.max(1, live.samples[i + 1].stats.procs.length));
+    const busy = live
+      .rates((stats) => stats.total.busy_ns / 1e9)
+      .map((value, i) => value / Math.max(1, live.samples[i + 1].stats.procs.length));
     const set = (key, text, values, color) => {
       this.cards[key].number.textContent = text;
       if (values) drawSpark(this.cards[key].canvas, values, live.span, color || theme.accent);
     };
-    set("utilisation", formatShare(live.rate((stats) => stats.total.busy_ns / 1e9) / Math.max(1, last.procs.length)), busy, theme.running);
-    set("goroutines", formatCount(last.goroutines), live.values((stats) => stats.goroutines));
-    set("runnable", formatCount(last.runnable + last.fresh), live.values((stats) => stats.runnable + stats.fresh), theme.runnable);
+    set(
+      "utilisation",
+      formatShare(live.rate((stats) => stats.total.busy_ns / 1e9) / Math.max(1, last.procs.length)),
+      busy,
+      theme.running,
+    );
+    set(
+      "goroutines",
+      formatCount(last.goroutines),
+      live.values((stats) => stats.goroutines),
+    );
+    set(
+      "runnable",
+      formatCount(last.runnable + last.fresh),
+      live.values((stats) => stats.runnable + stats.fresh),
+      theme.runnable,
+    );
     const late = live.lateness();
     set("late50", "≤ " + formatNs(late.quantile(0.5)));
     set("late99", "≤ " + formatNs(late.quantile(0.99)));
-    set("idle", formatShare(live.idleBesideRunnable()), live.values((stats) => (stats.idle_procs > 0 && stats.runnable + stats.fresh > 0 ? 1 : 0)), theme.blocking);
+    set(
+      "idle",
+      formatShare(live.idleBesideRunnable()),
+      live.values((stats) => (stats.idle_procs > 0 && stats.runnable + stats.fresh > 0 ? 1 : 0)),
+      theme.blocking,
+    );
     for (const [name] of kRates) {
-      set(name, formatCount(live.rate((stats) => stats.total[name])), live.rates((stats) => stats.total[name]));
+      set(
+        name,
+        formatCount(live.rate((stats) => stats.total[name])),
+        live.rates((stats) => stats.total[name]),
+      );
     }
     const count = last.procs.length;
     const strips = Array.from({ length: count }, (_, p) =>
-      live.rates((stats) => (stats.procs[p] ? stats.procs[p].busy_ns / 1e9 : 0)));
+      live.rates((stats) => (stats.procs[p] ? stats.procs[p].busy_ns / 1e9 : 0)),
+    );
     this.strips.style.height = Math.max(60, Math.min(420, count * 26)) + "px";
     drawStrips(this.strips, strips, live.span - 1, theme.running);
-    drawLines(this.states, [
-      { color: theme.running, values: live.values((stats) => stats.running) },
-      { color: theme.runnable, values: live.values((stats) => stats.runnable) },
-      { color: theme.fresh, values: live.values((stats) => stats.fresh) },
-    ], live.span, { stacked: true });
-    drawLines(this.queues, [
-      { color: theme.accent, values: live.values((stats) => Math.max(0, ...stats.procs.map((p) => p.queue_length))) },
-      { color: theme.runnable, values: live.values((stats) => stats.procs.reduce((sum, p) => sum + p.queue_length, 0)) },
-      { color: theme.blocking, values: live.values((stats) => stats.global_queue_length) },
-    ], live.span);
-    drawLines(this.cost, [
-      { color: theme.searching, values: live.rates((stats) => stats.total.searches) },
-      { color: theme.blocking, values: live.rates((stats) => Math.max(0, stats.total.polls - stats.total.polled)) },
-      { color: theme.stopped, values: live.rates((stats) => stats.total.parks) },
-    ], live.span);
-    drawBars(this.late, late.counts.map((value, i) => ({ name: i < late.bounds.length ? shortBound(late.bounds[i]) : "more", value })), { every: 2 });
+    drawLines(
+      this.states,
+      [
+        { color: theme.running, values: live.values((stats) => stats.running) },
+        { color: theme.runnable, values: live.values((stats) => stats.runnable) },
+        { color: theme.fresh, values: live.values((stats) => stats.fresh) },
+      ],
+      live.span,
+      { stacked: true },
+    );
+    drawLines(
+      this.queues,
+      [
+        {
+          color: theme.accent,
+          values: live.values((stats) => Math.max(0, ...stats.procs.map((p) => p.queue_length))),
+        },
+        {
+          color: theme.runnable,
+          values: live.values((stats) => stats.procs.reduce((sum, p) => sum + p.queue_length, 0)),
+        },
+        { color: theme.blocking, values: live.values((stats) => stats.global_queue_length) },
+      ],
+      live.span,
+    );
+    drawLines(
+      this.cost,
+      [
+        { color: theme.searching, values: live.rates((stats) => stats.total.searches) },
+        {
+          color: theme.blocking,
+          values: live.rates((stats) => Math.max(0, stats.total.polls - stats.total.polled)),
+        },
+        { color: theme.stopped, values: live.rates((stats) => stats.total.parks) },
+      ],
+      live.span,
+    );
+    drawBars(
+      this.late,
+      late.counts.map((value, i) => ({
+        name: i < late.bounds.length ? shortBound(late.bounds[i]) : "more",
+        value,
+      })),
+      { every: 2 },
+    );
     this.drawTable(last);
   },
   drawTable(last) {
@@ -182,9 +322,18 @@ const livePanel = {
     last.procs.forEach((p, i) => {
       const of = (name) => live.rate((stats) => (stats.procs[i] ? stats.procs[i][name] : 0));
       const cells = [
-        "P" + p.id, p.idle ? "idle" : "held", formatShare(of("busy_ns") / 1e9), p.queue_length + (p.has_runnext ? " + 1" : ""),
-        formatCount(of("switches")), formatCount(of("steals_succeeded")), formatCount(of("steals_tried")), formatCount(of("goroutines_stolen")),
-        formatCount(of("goroutines_spilled")), formatCount(of("parks")), formatCount(of("handoffs")), formatCount(of("preemptions")),
+        "P" + p.id,
+        p.idle ? "idle" : "held",
+        formatShare(of("busy_ns") / 1e9),
+        p.queue_length + (p.has_runnext ? " + 1" : ""),
+        formatCount(of("switches")),
+        formatCount(of("steals_succeeded")),
+        formatCount(of("steals_tried")),
+        formatCount(of("goroutines_stolen")),
+        formatCount(of("goroutines_spilled")),
+        formatCount(of("parks")),
+        formatCount(of("handoffs")),
+        formatCount(of("preemptions")),
       ];
       const row = this.table.rows[i] || this.table.insertRow();
       cells.forEach((text, column) => {

@@ -5,18 +5,20 @@
 // number of events. While a tile is on its way, a coarser one that is there is drawn in its place.
 
 const kCells = 512;
-const kKeep = 240;       // tiles
+const kKeep = 240; // tiles
 
 class TileCache {
   constructor(onArrival) {
-    this.tiles = new Map();  // "level/index" -> tile, "pending" or "failed", oldest use first
-    this.names = {};         // of goroutines that were seen
-    this.sites = {};         // the same: where they were started
+    this.tiles = new Map(); // "level/index" -> tile, "pending" or "failed", oldest use first
+    this.names = {}; // of goroutines that were seen
+    this.sites = {}; // the same: where they were started
     this.onArrival = onArrival;
     this.asked = 0;
     this.pending = 0;
   }
-  static width(level) { return kCells * 2 ** level; }
+  static width(level) {
+    return kCells * 2 ** level;
+  }
   peek(level, index) {
     const tile = this.tiles.get(level + "/" + index);
     return tile && tile.procs ? tile : null;
@@ -70,25 +72,67 @@ const kSpanStates = ["running", "blocking", "searching", "waiting"];
 const kArrow = 8;
 
 const timeline = {
-  info: null, from: 0, to: 1, target: null, selected: 0, matching: null, runs: null,
-  showWakes: true, showSteals: true, bySite: false, frames: 0,
+  info: null,
+  from: 0,
+  to: 1,
+  target: null,
+  selected: 0,
+  matching: null,
+  runs: null,
+  showWakes: true,
+  showSteals: true,
+  bySite: false,
+  frames: 0,
 
   build(panel) {
-    this.canvas = el("canvas", { id: "lanes", tabIndex: 0, role: "img", "aria-label": "Timeline: goroutines on Ps" });
+    this.canvas = el("canvas", {
+      id: "lanes",
+      tabIndex: 0,
+      role: "img",
+      "aria-label": "Timeline: goroutines on Ps",
+    });
     this.where = el("span", { class: "note", id: "where" });
-    const check = (name, text) => el("label", {}, el("input", {
-      type: "checkbox", checked: this[name], id: name, onchange: (event) => { this[name] = event.target.checked; this.dirty(); },
-    }), " " + text);
-    panel.append(el("div", { id: "timeline" },
-      el("div", { class: "tools" },
-        el("button", { title: "All of the trace (0)", onclick: () => this.fit() }, "All"),
-        el("button", { title: "Zoom in (+)", onclick: () => this.zoom(0.5) }, "+"),
-        el("button", { title: "Zoom out (−)", onclick: () => this.zoom(2) }, "−"),
-        check("showWakes", "wake-ups"), check("showSteals", "steals"), check("bySite", "colours by spawn site"),
-        legend([["utilisation", "var(--running)"], ["runnable", "var(--runnable)"], ["idle P beside a runnable", "var(--warn)"],
-          ["searching", "var(--searching)"], ["blocking", "var(--blocking)"], ["length of a ring", "var(--accent)"]]),
-        this.where),
-      this.canvas));
+    const check = (name, text) =>
+      el(
+        "label",
+        {},
+        el("input", {
+          type: "checkbox",
+          checked: this[name],
+          id: name,
+          onchange: (event) => {
+            this[name] = event.target.checked;
+            this.dirty();
+          },
+        }),
+        " " + text,
+      );
+    panel.append(
+      el(
+        "div",
+        { id: "timeline" },
+        el(
+          "div",
+          { class: "tools" },
+          el("button", { title: "All of the trace (0)", onclick: () => this.fit() }, "All"),
+          el("button", { title: "Zoom in (+)", onclick: () => this.zoom(0.5) }, "+"),
+          el("button", { title: "Zoom out (−)", onclick: () => this.zoom(2) }, "−"),
+          check("showWakes", "wake-ups"),
+          check("showSteals", "steals"),
+          check("bySite", "colours by spawn site"),
+          legend([
+            ["utilisation", "var(--running)"],
+            ["runnable", "var(--runnable)"],
+            ["idle P beside a runnable", "var(--warn)"],
+            ["searching", "var(--searching)"],
+            ["blocking", "var(--blocking)"],
+            ["length of a ring", "var(--accent)"],
+          ]),
+          this.where,
+        ),
+        this.canvas,
+      ),
+    );
     this.cache = new TileCache(() => this.dirty());
     this.listen();
   },
@@ -105,9 +149,14 @@ const timeline = {
   dirty() {
     if (this.asked || !this.canvas) return;
     this.asked = true;
-    requestAnimationFrame(() => { this.asked = false; this.draw(); });
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.draw();
+    });
   },
-  fit() { this.go(0, this.info.duration_ns); },
+  fit() {
+    this.go(0, this.info.duration_ns);
+  },
   go(from, to) {
     const all = Math.max(1000, this.info.duration_ns);
     const size = Math.min(Math.max(to - from, 50), all * 1.1);
@@ -127,20 +176,43 @@ const timeline = {
 
   // Geometry, in CSS pixels.
   layout() {
-    const height = this.canvas.clientHeight, width = this.canvas.clientWidth;
+    const height = this.canvas.clientHeight,
+      width = this.canvas.clientWidth;
     const procs = this.info ? this.info.procs : 1;
-    const left = 52, map = 34, axis = 20, counters = Math.max(72, Math.min(120, height / 7)), own = this.selected ? 26 : 0;
+    const left = 52,
+      map = 34,
+      axis = 20,
+      counters = Math.max(72, Math.min(120, height / 7)),
+      own = this.selected ? 26 : 0;
     const top = map + axis + counters + own + 8;
     const lane = Math.max(6, Math.min(84, (height - top - 6) / procs));
-    return { width, height, left, map, axis, counters, own, top, lane, procs, plot: width - left - 8 };
+    return {
+      width,
+      height,
+      left,
+      map,
+      axis,
+      counters,
+      own,
+      top,
+      lane,
+      procs,
+      plot: width - left - 8,
+    };
   },
-  x(time) { return this.l.left + ((time - this.from) / (this.to - this.from)) * this.l.plot; },
-  time(x) { return this.from + ((x - this.l.left) / this.l.plot) * (this.to - this.from); },
+  x(time) {
+    return this.l.left + ((time - this.from) / (this.to - this.from)) * this.l.plot;
+  },
+  time(x) {
+    return this.from + ((x - this.l.left) / this.l.plot) * (this.to - this.from);
+  },
   level() {
     const cell = (this.to - this.from) / Math.max(1, this.l.plot);
     return Math.max(0, Math.floor(Math.log2(Math.max(1, cell))));
   },
-  topLevel() { return Math.max(0, Math.ceil(Math.log2(Math.max(1, this.info.duration_ns / kCells)))); },
+  topLevel() {
+    return Math.max(0, Math.ceil(Math.log2(Math.max(1, this.info.duration_ns / kCells))));
+  },
 
   // Tiles that cover the screen: those of this level, and coarser ones for what is not there yet.
   visible() {
@@ -157,13 +229,15 @@ const timeline = {
       }
       if (tile) out.push({ tile, clip });
     }
-    this.cache.get(this.topLevel(), 0);  // always there, as the coarsest
+    this.cache.get(this.topLevel(), 0); // always there, as the coarsest
     return out;
   },
 
   animate() {
     if (!this.target) return;
-    const near = Math.abs(this.target.from - this.from) + Math.abs(this.target.to - this.to) < (this.to - this.from) * 0.002;
+    const near =
+      Math.abs(this.target.from - this.from) + Math.abs(this.target.to - this.to) <
+      (this.to - this.from) * 0.002;
     const share = near || matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0.35;
     this.from += (this.target.from - this.from) * share;
     this.to += (this.target.to - this.to) * share;
@@ -186,14 +260,17 @@ const timeline = {
     this.drawLanes();
     for (const { tile, clip } of shown) this.drawTile(tile, clip);
     this.drawOwn();
-    let arrows = 0, hidden = 0;
+    let arrows = 0,
+      hidden = 0;
     for (const { tile, clip } of shown) {
       arrows += this.drawArrows(tile, clip);
       hidden += tile.arrows_hidden || 0;
     }
     this.drawMark();
-    this.where.textContent = `${formatTime(this.from, this.to - this.from)} – ${formatTime(this.to, this.to - this.from)} (${formatNs(this.to - this.from)})` +
-      (hidden ? `, zoom in for ${formatCount(hidden)} arrows` : "") + (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "");
+    this.where.textContent =
+      `${formatTime(this.from, this.to - this.from)} – ${formatTime(this.to, this.to - this.from)} (${formatNs(this.to - this.from)})` +
+      (hidden ? `, zoom in for ${formatCount(hidden)} arrows` : "") +
+      (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "");
     this.where.classList.toggle("warn", !!this.info.lost);
     this.drawnArrows = arrows;
     if (shown.length === 0 || !this.info.complete) setTimeout(() => this.dirty(), 200);
@@ -210,11 +287,14 @@ const timeline = {
       context.fillStyle = theme.running;
       tile.busy.forEach((busy, i) => {
         const height = (l.map - 6) * Math.min(1, busy / Math.max(1, this.info.procs));
-        const begin = x(i * tile.step), end = Math.min(l.left + l.plot, x((i + 1) * tile.step));
-        if (end > begin) context.fillRect(begin, 2 + (l.map - 6) - height, Math.max(1, end - begin + 0.5), height);
+        const begin = x(i * tile.step),
+          end = Math.min(l.left + l.plot, x((i + 1) * tile.step));
+        if (end > begin)
+          context.fillRect(begin, 2 + (l.map - 6) - height, Math.max(1, end - begin + 0.5), height);
       });
     }
-    const from = Math.max(l.left, x(this.from)), to = Math.min(l.left + l.plot, x(this.to));
+    const from = Math.max(l.left, x(this.from)),
+      to = Math.min(l.left + l.plot, x(this.to));
     context.fillStyle = theme.mark;
     context.fillRect(from, 0, Math.max(2, to - from), l.map - 2);
     context.strokeStyle = theme.accent;
@@ -265,30 +345,56 @@ const timeline = {
   drawTile(tile, [from, to]) {
     const { context, l } = this;
     const picture = this.pictureOf(tile);
-    const left = Math.floor(Math.max(l.left, this.x(from)));  // whole pixels: no seams between tiles
+    const left = Math.floor(Math.max(l.left, this.x(from))); // whole pixels: no seams between tiles
     const right = Math.ceil(Math.min(this.x(to), l.left + l.plot));
     const scale = picture.width / (tile.step * tile.busy.length);
-    const first = (this.time(left) - tile.begin) * scale, last = (this.time(right) - tile.begin) * scale;
+    const first = (this.time(left) - tile.begin) * scale,
+      last = (this.time(right) - tile.begin) * scale;
     if (right <= left || last <= first) return;
     context.imageSmoothingEnabled = false;
     const top = l.map + l.axis;
-    context.drawImage(picture, first, 0, last - first, picture.height, left, top, right - left, l.height - top);
+    context.drawImage(
+      picture,
+      first,
+      0,
+      last - first,
+      picture.height,
+      left,
+      top,
+      right - left,
+      l.height - top,
+    );
     tile.procs.forEach((spans, p) => this.drawLabels(spans, l.top + p * l.lane, from, to));
   },
   pictureOf(tile) {
     const { l } = this;
     const scale = devicePixelRatio || 1;
-    const key = [isDark(), this.selected, this.matching ? this.matching.turn : 0, this.bySite, l.height, l.top, l.lane, scale].join();
+    const key = [
+      isDark(),
+      this.selected,
+      this.matching ? this.matching.turn : 0,
+      this.bySite,
+      l.height,
+      l.top,
+      l.lane,
+      scale,
+    ].join();
     if (tile.picture && tile.key === key) return tile.picture;
     const top = l.map + l.axis;
-    const picture = new OffscreenCanvas(2 * kCells, Math.max(1, Math.round((l.height - top) * scale)));
+    const picture = new OffscreenCanvas(
+      2 * kCells,
+      Math.max(1, Math.round((l.height - top) * scale)),
+    );
     const context = picture.getContext("2d");
     context.setTransform(1, 0, 0, scale, 0, -top * scale);
     const length = tile.step * tile.busy.length;
     const x = (time) => ((time - tile.begin) / length) * picture.width;
     this.paintCounters(context, x, tile);
     tile.procs.forEach((spans, p) => this.paintSpans(context, x, spans, l.top + p * l.lane));
-    if (l.lane > 20) tile.rings.forEach((lengths, p) => this.paintRing(context, x, tile, lengths, l.top + (p + 1) * l.lane - 3));
+    if (l.lane > 20)
+      tile.rings.forEach((lengths, p) =>
+        this.paintRing(context, x, tile, lengths, l.top + (p + 1) * l.lane - 3),
+      );
     tile.picture = picture;
     tile.key = key;
     return picture;
@@ -296,7 +402,8 @@ const timeline = {
   // Runnable goroutines upwards, utilisation as a band below, and what was wasted on top of it.
   paintCounters(context, x, tile) {
     const { l } = this;
-    const bottom = l.map + l.axis + l.counters, half = l.counters / 2 - 4;
+    const bottom = l.map + l.axis + l.counters,
+      half = l.counters / 2 - 4;
     const most = Math.max(1, this.info.most_runnable || 1);
     const width = x(tile.begin + tile.step) - x(tile.begin) + 0.5;
     tile.busy.forEach((busy, i) => {
@@ -323,24 +430,34 @@ const timeline = {
     context.fillStyle = theme.accent;
     lengths.forEach((length, i) => {
       if (!length) return;
-      context.fillRect(x(tile.begin + i * tile.step), bottom - 1 - (this.l.lane / 3) * Math.min(1, Math.log1p(length) / Math.log1p(256)), width, 2);
+      context.fillRect(
+        x(tile.begin + i * tile.step),
+        bottom - 1 - (this.l.lane / 3) * Math.min(1, Math.log1p(length) / Math.log1p(256)),
+        width,
+        2,
+      );
     });
   },
   isWanted(goroutine) {
-    return this.selected ? goroutine === this.selected : !this.matching || this.matching.has(goroutine);
+    return this.selected
+      ? goroutine === this.selected
+      : !this.matching || this.matching.has(goroutine);
   },
   paintSpans(context, x, spans, y) {
     const high = this.l.lane - 3;
     for (let i = 0; i < spans.length; i += kSpan) {
-      const begin = x(spans[i]), width = Math.max(0.7, x(spans[i + 1]) - begin);
-      const goroutine = spans[i + 2], state = spans[i + 5];
+      const begin = x(spans[i]),
+        width = Math.max(0.7, x(spans[i + 1]) - begin);
+      const goroutine = spans[i + 2],
+        state = spans[i + 5];
       if (goroutine === 0) {
         const share = Math.min(1, spans[i + 4] / Math.max(1, spans[i + 1] - spans[i]));
         context.globalAlpha = this.matching || this.selected ? 0.25 : 0.35 + 0.5 * share;
         context.fillStyle = theme[kSpanStates[state]];
       } else {
         context.globalAlpha = this.isWanted(goroutine) ? 1 : 0.22;
-        context.fillStyle = state === 0 ? colourOf(this.keyOf(goroutine)) : theme[kSpanStates[state]];
+        context.fillStyle =
+          state === 0 ? colourOf(this.keyOf(goroutine)) : theme[kSpanStates[state]];
       }
       context.fillRect(begin, y, width, high);
     }
@@ -349,18 +466,28 @@ const timeline = {
   drawLabels(spans, y, from, to) {
     const { context, l } = this;
     const high = l.lane - 3;
-    const narrowest = 44 * (this.to - this.from) / l.plot;
+    const narrowest = (44 * (this.to - this.from)) / l.plot;
     if (high <= 12) return;
     context.textAlign = "left";
     for (let i = 0; i < spans.length; i += kSpan) {
-      if (spans[i + 1] - spans[i] < narrowest || spans[i + 1] < from || spans[i] > to || spans[i + 2] === 0) continue;
+      if (
+        spans[i + 1] - spans[i] < narrowest ||
+        spans[i + 1] < from ||
+        spans[i] > to ||
+        spans[i + 2] === 0
+      )
+        continue;
       const start = Math.max(this.x(Math.max(spans[i], from)), l.left) + 4;
       const room = this.x(Math.min(spans[i + 1], to)) - start - 4;
       if (room < 30) continue;
       const text = this.labelOf(spans[i + 2]);
       context.globalAlpha = this.isWanted(spans[i + 2]) ? 1 : 0.4;
       context.fillStyle = spans[i + 5] === 0 ? "#fff" : theme.ink;
-      context.fillText(text.length * 7 > room ? text.slice(0, Math.max(3, Math.floor(room / 7))) : text, start, y + high / 2);
+      context.fillText(
+        text.length * 7 > room ? text.slice(0, Math.max(3, Math.floor(room / 7))) : text,
+        start,
+        y + high / 2,
+      );
     }
     context.globalAlpha = 1;
   },
@@ -380,7 +507,8 @@ const timeline = {
     const y = l.map + l.axis + l.counters + 4;
     for (const run of this.runs) {
       if (run.end < this.from || run.begin > this.to) continue;
-      const begin = Math.max(l.left, this.x(run.begin)), end = Math.min(l.left + l.plot, this.x(run.end));
+      const begin = Math.max(l.left, this.x(run.begin)),
+        end = Math.min(l.left + l.plot, this.x(run.end));
       context.fillStyle = theme[stateColour(run.state)] || theme.waiting;
       context.fillRect(begin, y, Math.max(1, end - begin), l.own - 6);
     }
@@ -393,14 +521,19 @@ const timeline = {
     const list = tile.arrows || [];
     let drawn = 0;
     for (let i = 0; i < list.length; i += kArrow) {
-      const [kind, at, fromProc, actor, goroutine, until, toProc, count] = list.slice(i, i + kArrow);
+      const [kind, at, fromProc, actor, goroutine, until, toProc, count] = list.slice(
+        i,
+        i + kArrow,
+      );
       if (at < from || at >= to) continue;
       const isSteal = kind === 1;
       if (isSteal ? !this.showSteals : !this.showWakes) continue;
       if (fromProc < 0 || toProc < 0) continue;
       if (this.selected && goroutine !== this.selected && actor !== this.selected) continue;
-      const x1 = this.x(at), y1 = l.top + (fromProc + 0.5) * l.lane - 1;
-      const x2 = Math.min(this.x(until), l.left + l.plot + 50), y2 = l.top + (toProc + 0.5) * l.lane - 1;
+      const x1 = this.x(at),
+        y1 = l.top + (fromProc + 0.5) * l.lane - 1;
+      const x2 = Math.min(this.x(until), l.left + l.plot + 50),
+        y2 = l.top + (toProc + 0.5) * l.lane - 1;
       context.strokeStyle = isSteal ? theme.blocking : theme.ink;
       context.fillStyle = context.strokeStyle;
       context.globalAlpha = this.selected ? 0.9 : 0.45;
@@ -446,7 +579,16 @@ const timeline = {
         if (time < spans[i] - slack || time > spans[i + 1] + slack) continue;
         const distance = Math.max(0, spans[i] - time, time - spans[i + 1]);
         if (!best || distance < best.distance) {
-          best = { proc, begin: spans[i], end: spans[i + 1], goroutine: spans[i + 2], count: spans[i + 3], busy: spans[i + 4], state: spans[i + 5], distance };
+          best = {
+            proc,
+            begin: spans[i],
+            end: spans[i + 1],
+            goroutine: spans[i + 2],
+            count: spans[i + 3],
+            busy: spans[i + 4],
+            state: spans[i + 5],
+            distance,
+          };
         }
       }
     }
@@ -463,8 +605,10 @@ const timeline = {
     if (!this.runs) return;
     const middle = (this.from + this.to) / 2;
     const turns = this.runs.filter((run) => run.state === "running");
-    const next = direction > 0 ? turns.find((run) => (run.begin + run.end) / 2 > middle + 1)
-      : turns.reverse().find((run) => (run.begin + run.end) / 2 < middle - 1);
+    const next =
+      direction > 0
+        ? turns.find((run) => (run.begin + run.end) / 2 > middle + 1)
+        : turns.reverse().find((run) => (run.begin + run.end) / 2 < middle - 1);
     if (!next) return;
     const size = Math.max(this.to - this.from, 50);
     const center = (next.begin + next.end) / 2;
@@ -483,19 +627,34 @@ const timeline = {
       const half = (this.to - this.from) / 2;
       this.go(time - half, time + half);
     };
-    canvas.addEventListener("wheel", (event) => {
-      if (!this.info || !this.l) return;
-      event.preventDefault();
-      const [x] = place(event);
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX / 600);
-      else this.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), this.time(x));
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!this.info || !this.l) return;
+        event.preventDefault();
+        const [x] = place(event);
+        if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX / 600);
+        else this.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), this.time(x));
+      },
+      { passive: false },
+    );
     canvas.addEventListener("pointerdown", (event) => {
       if (!this.info || !this.l) return;
       const [x, y] = place(event);
       canvas.setPointerCapture(event.pointerId);
-      if (y < this.l.map) { drag = { kind: "map" }; jump(x); return; }
-      drag = { kind: event.shiftKey ? "mark" : "pan", x, y, from: this.from, to: this.to, moved: false };
+      if (y < this.l.map) {
+        drag = { kind: "map" };
+        jump(x);
+        return;
+      }
+      drag = {
+        kind: event.shiftKey ? "mark" : "pan",
+        x,
+        y,
+        from: this.from,
+        to: this.to,
+        moved: false,
+      };
       if (drag.kind === "mark") this.mark = { from: this.time(x), to: this.time(x) };
     });
     canvas.addEventListener("pointermove", (event) => {
@@ -522,7 +681,8 @@ const timeline = {
       if (was.kind === "mark") {
         const mark = this.mark;
         this.mark = null;
-        if (Math.abs(mark.to - mark.from) > 50) this.go(Math.min(mark.from, mark.to), Math.max(mark.from, mark.to));
+        if (Math.abs(mark.to - mark.from) > 50)
+          this.go(Math.min(mark.from, mark.to), Math.max(mark.from, mark.to));
         this.dirty();
       } else if (!was.moved) {
         const hit = this.at(x, y);
@@ -535,11 +695,18 @@ const timeline = {
   hover(x, y, event) {
     const hit = this.at(x, y);
     if (!hit) return tip.hide();
-    const title = hit.goroutine ? this.labelOf(hit.goroutine) : `${hit.count} turns, ${formatNs(hit.busy)} busy`;
+    const title = hit.goroutine
+      ? this.labelOf(hit.goroutine)
+      : `${hit.count} turns, ${formatNs(hit.busy)} busy`;
     const site = hit.goroutine ? "\n" + siteText(this.cache.sites[hit.goroutine]) : "";
-    tip.show(`${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n${formatNs(hit.end - hit.begin)}, at ${formatTime(hit.begin, this.to - this.from)}${site}`,
-      event.clientX, event.clientY);
+    tip.show(
+      `${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n${formatNs(hit.end - hit.begin)}, at ${formatTime(hit.begin, this.to - this.from)}${site}`,
+      event.clientX,
+      event.clientY,
+    );
   },
 };
 
-const stateColour = (state) => ({ "without P": "blocking", without_p: "blocking", fresh: "fresh", ended: "idle" }[state] || state);
+const stateColour = (state) =>
+  ({ "without P": "blocking", without_p: "blocking", fresh: "fresh", ended: "idle" })[state] ||
+  state;

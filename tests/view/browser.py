@@ -33,19 +33,45 @@ class Browser:
             os.dup2(b, 4)
 
         self.process = subprocess.Popen(
-            [find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-             "--disable-background-networking", "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
-             f"--window-size={width},{height}", "about:blank"],
-            preexec_fn=move, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                find_chromium(),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={self.profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            preexec_fn=move,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(to_write)
         self.bytes, self.last_id, self.session, self.events = b"", 0, None, []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(
+            t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        self.session = self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )["sessionId"]
         self.call("Page.enable")
         self.call("Runtime.enable")
         self.call("Log.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def close(self):
         self.process.terminate()
@@ -90,7 +116,10 @@ class Browser:
             if event.get("method") == "Runtime.exceptionThrown":
                 details = event["params"]["exceptionDetails"]
                 found.append(details.get("exception", {}).get("description", details["text"]))
-            elif event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+            elif (
+                event.get("method") == "Log.entryAdded"
+                and event["params"]["entry"]["level"] == "error"
+            ):
                 found.append(event["params"]["entry"]["text"])
         return found
 
@@ -99,7 +128,9 @@ class Browser:
         self.wait_for("window.magpieView && window.magpieView.ready")
 
     def value(self, expression):
-        result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        result = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
