@@ -1,5 +1,6 @@
 # cmake -D source_dir=web -D output=page_bytes.cc -P embed_page.cmake
-# Puts the page together, web/view.html with the files that its lines "<!-- include FILE -->" name, and writes its bytes as C++.
+# Puts the page together, web/view.html with the files that its lines "<!-- include FILE -->" name,
+# and writes its bytes as C++.
 
 file(READ ${source_dir}/view.html page)
 string(REGEX MATCHALL "<!-- include [a-z_.]+ -->" includes "${page}")
@@ -12,7 +13,8 @@ endforeach()
 # By way of a file, so that the bytes are hexadecimal digits before anything looks at them.
 file(WRITE ${output}.html "${page}")
 file(READ ${output}.html digits HEX)
-string(REGEX REPLACE "(................................................................)" "\\1\n" digits "${digits}")
+set(half_line "................................")
+string(REGEX REPLACE "(${half_line}${half_line})" "\\1\n" digits "${digits}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${digits}")
 file(WRITE ${output} "// Made by cmake/embed_page.cmake from web/.
 #include \"view/page.h\"

@@ -121,7 +121,7 @@ function fillTracePanels() {
   }
 }
 
-// Shows the timeline at once; what is about the whole trace follows when the server has read all of it.
+// Shows the timeline at once. What is about the whole trace follows when the server has read it.
 async function openTrace() {
   summary = null;
   timeline.open(await ask("view/info"));

@@ -6,7 +6,7 @@ const niceTop = (value) => {
   return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= value);
 };
 
-// series: [{name, color, values}], values oldest first; all as long as `times` (seconds before now).
+// series: [{name, color, values}], the oldest value first. `span` values fill the width.
 function drawLines(canvas, series, span, { top, format = formatCount, stacked = false } = {}) {
   const { context, width, height } = prepare(canvas);
   if (!width) return;

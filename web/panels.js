@@ -1,4 +1,4 @@
-// panels.js: everything but the timeline and the live numbers. Most of it comes from the summary of a trace.
+// panels.js: everything but the timeline and the live numbers, mostly from the summary of a trace.
 
 // What "view/summary" answered, or null.
 let summary = null;
@@ -84,17 +84,23 @@ function stealPanel(panel) {
             title:
               thief === victim
                 ? ""
-                : `P${thief} from P${victim}: ${cell.hits + cell.misses} tries, ${cell.hits} steals, ${cell.moved} goroutines, ${cell.from_next_slot} of them from runnext\n` +
-                  `until the first ran: ${mean(cell.until_ran_ns, cell.ran)} on average, ${formatNs(cell.longest_ns)} at most\nhad waited ${mean(cell.age_ns, cell.ran)} before`,
+                : `P${thief} from P${victim}: ${cell.hits + cell.misses} tries, ${cell.hits} steals, ` +
+                  `${cell.moved} goroutines, ${cell.from_next_slot} of them from runnext\n` +
+                  `until the first ran: ${mean(cell.until_ran_ns, cell.ran)} on average, ` +
+                  `${formatNs(cell.longest_ns)} at most\n` +
+                  `had waited ${mean(cell.age_ns, cell.ran)} before`,
           },
           thief === victim
             ? "·"
             : cell.hits + cell.misses
-              ? `${formatCount(cell.moved)} / ${formatCount(cell.hits)} / ${formatCount(cell.hits + cell.misses)}`
+              ? [cell.moved, cell.hits, cell.hits + cell.misses].map(formatCount).join(" / ")
               : "",
         );
         if (cell.hits)
-          node.style.background = `color-mix(in srgb, var(--runnable) ${Math.round(12 + 78 * (cell.moved / most))}%, transparent)`;
+          {
+            const share = Math.round(12 + 78 * (cell.moved / most));
+            node.style.background = `color-mix(in srgb, var(--runnable) ${share}%, transparent)`;
+          }
         return node;
       }),
     ),
@@ -129,7 +135,7 @@ function stealPanel(panel) {
     ),
     box(
       "Steal matrix",
-      "row: thief, column: victim; goroutines moved / steals / tries. Point at a cell for its times",
+      "row: thief, column: victim; moved / steals / tries. Point at a cell for its times",
       scroll(
         el(
           "table",
@@ -327,7 +333,8 @@ function chainPanel(panel) {
             "div",
             {},
             nothing(
-              `${formatCount(one.hops)} hops, ${formatNs(one.end_ns - one.begin_ns)} from ${formatNs(one.begin_ns)} to ${formatNs(one.end_ns)}. The latest is on top.`,
+              `${formatCount(one.hops)} hops, ${formatNs(one.end_ns - one.begin_ns)} ` +
+                `from ${formatNs(one.begin_ns)} to ${formatNs(one.end_ns)}. The latest is on top.`,
             ),
             ...one.last.slice(0, 60).map((hop) =>
               el(
@@ -347,7 +354,8 @@ function chainPanel(panel) {
                   },
                   "#" + hop.goroutine,
                 ),
-                ` ${siteText(hop.site)}: queued ${formatNs(hop.queued_ns)}, ran ${formatNs(hop.running_ns)}` +
+                ` ${siteText(hop.site)}: queued ${formatNs(hop.queued_ns)}, ` +
+                  `ran ${formatNs(hop.running_ns)}` +
                   (hop.other_ns > 0 ? `, otherwise ${formatNs(hop.other_ns)}` : "") +
                   `; made ready by ${hop.source} at ${formatNs(hop.ready_ns)}`,
               ),
@@ -607,7 +615,8 @@ const listPanel = {
             "summary",
             {},
             el("span", { class: "states", color: `var(--${stateColour(group.state)})` }),
-            `${formatCount(group.count)} × ${group.name || group.state}${group.reason ? ", " + group.reason : ""}` +
+            `${formatCount(group.count)} × ${group.name || group.state}` +
+              (group.reason ? ", " + group.reason : "") +
               (group.longest_ns > 0 ? `, for up to ${formatNs(group.longest_ns)}` : ""),
           ),
           el(
@@ -652,7 +661,7 @@ function waitPanel(panel, waits) {
         : nothing(
             waits.owners_known
               ? "None among the goroutines and locks whose owners are known."
-              : "None found. Owners of locks are known in debug builds, or when they are asked for.",
+              : "None found. A trace does not tell who owns a lock; the running program does.",
           ),
     ),
     box(

@@ -1,8 +1,8 @@
 // timeline.js: who ran where and when, over a trace of any length.
 //
-// The server gives tiles. A tile of level L covers 512 cells of 2^L ns; what is shorter than a cell comes
-// merged. So a screen needs a handful of tiles at any zoom, and what they cost does not depend on the
-// number of events. While a tile is on its way, a coarser one that is there is drawn in its place.
+// The server gives tiles. A tile of level L covers 512 cells of 2^L ns; what is shorter than a cell
+// comes merged. So a screen needs a handful of tiles at any zoom, and what they cost does not depend
+// on the number of events. While a tile is on its way, a coarser one is drawn in its place.
 
 const kCells = 512;
 const kKeep = 240; // tiles
@@ -68,7 +68,8 @@ class TileCache {
 // A span of a tile: begin, end, goroutine (0: several), how many, ns busy, state.
 const kSpan = 6;
 const kSpanStates = ["running", "blocking", "searching", "waiting"];
-// An arrow: kind, at, P it starts at, goroutine that acts, goroutine that it is about, when that runs, on which P, how many.
+// An arrow: kind, at, P it starts at, goroutine that acts, goroutine that it is about, when that
+// runs, on which P, how many.
 const kArrow = 8;
 
 const timeline = {
@@ -267,8 +268,10 @@ const timeline = {
       hidden += tile.arrows_hidden || 0;
     }
     this.drawMark();
+    const span = this.to - this.from;
     this.where.textContent =
-      `${formatTime(this.from, this.to - this.from)} – ${formatTime(this.to, this.to - this.from)} (${formatNs(this.to - this.from)})` +
+      formatTime(this.from, span) +
+      ` – ${formatTime(this.to, span)} (${formatNs(span)})` +
       (hidden ? `, zoom in for ${formatCount(hidden)} arrows` : "") +
       (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "");
     this.where.classList.toggle("warn", !!this.info.lost);
@@ -341,7 +344,7 @@ const timeline = {
     context.fillText("ready", l.left - 6, middle - 8);
     context.fillText("busy", l.left - 6, middle + 8);
   },
-  // A tile is painted once, into a picture of its own, and every frame stretches that to where it belongs.
+  // A tile is painted once, into a picture of its own. Every frame stretches that to its place.
   drawTile(tile, [from, to]) {
     const { context, l } = this;
     const picture = this.pictureOf(tile);
@@ -424,7 +427,7 @@ const timeline = {
       }
     });
   },
-  // How long the ring of a P was, on a logarithmic scale up to its 256 slots, at the foot of its lane.
+  // How long the ring of a P was, on a logarithmic scale up to its 256 slots.
   paintRing(context, x, tile, lengths, bottom) {
     const width = x(tile.begin + tile.step) - x(tile.begin) + 0.5;
     context.fillStyle = theme.accent;
@@ -700,7 +703,8 @@ const timeline = {
       : `${hit.count} turns, ${formatNs(hit.busy)} busy`;
     const site = hit.goroutine ? "\n" + siteText(this.cache.sites[hit.goroutine]) : "";
     tip.show(
-      `${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n${formatNs(hit.end - hit.begin)}, at ${formatTime(hit.begin, this.to - this.from)}${site}`,
+      `${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n` +
+        `${formatNs(hit.end - hit.begin)}, at ${formatTime(hit.begin, this.to - this.from)}${site}`,
       event.clientX,
       event.clientY,
     );

@@ -14,7 +14,7 @@
 namespace magpie::view {
 namespace {
 
-// Takes as long for a wrong text as for the right one, so that its time tells nothing of the secret.
+// Takes as long for a wrong text as for the right one: its time tells nothing of the secret.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -58,8 +58,8 @@ struct Server::State {
     served = spawn([this] { server.serve(); });
   }
 
-  // So that tools find the process by its number. A Unix socket may have been chosen to keep other users
-  // out, so then there is none.
+  // So that tools find the process by its number. A Unix socket may have been chosen to keep other
+  // users out, so then there is none.
   void listen_for_pid() {
     if (server.local_address().family() == AF_UNIX) return;
     try {

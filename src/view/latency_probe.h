@@ -1,9 +1,9 @@
 // latency_probe.h: how long a goroutine that should run has to wait until it does.
 //
-// The scheduler keeps no histogram of that: it would cost two readings of the clock for each switch.
+// The scheduler keeps no histogram of that: it would cost two readings of the clock per switch.
 // Instead, while somebody watches, a goroutine sleeps until random times, some twenty a second, and
-// notes how late it runs. That is the time until the timer is seen, and the time in a queue. What it
-// finds is a sample of what any goroutine would have met at that moment.
+// notes how late it runs. That is the time until the timer is seen, and the time in a queue. It is
+// a sample of what any goroutine would have met at that moment.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace magpie::view {
 
-// A histogram. counts[i] is how many were above kBoundsNs[i - 1] and not above kBoundsNs[i]; the last
-// is without an upper bound.
+// A histogram. counts[i] is how many were above kBoundsNs[i - 1] and not above kBoundsNs[i]; the
+// last is without an upper bound.
 struct Lateness {
   static constexpr std::array<std::int64_t, 16> kBoundsNs = {
       10'000,      25'000,      50'000,      100'000,      250'000,    500'000,

@@ -1,7 +1,8 @@
 // trace_api.h: a trace, in the JSON that the page asks for.
 //
 //   info          length, Ps, events, lost ones
-//   tile          ?level&index: what the Ps did in 512 cells of 2^level ns each, the depths of queues, and arrows
+//   tile          ?level&index: what the Ps did in 512 cells of 2^level ns each, the depths of
+//                 queues, and arrows
 //   goroutines    ?text&sort&offset&limit: rows of the list
 //   goroutine     ?id: its states
 //   summary       everything that is about the whole trace

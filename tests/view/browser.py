@@ -1,4 +1,7 @@
-"""A headless Chromium, driven over a pair of pipes by its DevTools protocol. Nothing but Python's library is needed."""
+"""A headless Chromium, driven over a pair of pipes by its DevTools protocol.
+
+Nothing but Python's library is needed.
+"""
 
 import base64
 import json

@@ -1,4 +1,5 @@
-// server.cc: debug pages, for tests/view/run. Prints their address and serves until its standard input ends.
+// server.cc: debug pages, for tests/view/run. Prints their address and serves until its standard
+// input ends.
 //
 // With an argument it shows that trace file. Without one it shows itself, a busy program:
 //
