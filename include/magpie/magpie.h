@@ -17,3 +17,4 @@
 #include <magpie/sync.h>
 #include <magpie/task_group.h>
 #include <magpie/time.h>
+#include <magpie/trace.h>

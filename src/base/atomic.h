@@ -52,7 +52,7 @@ class Counter {
 template <class T>
 class Relaxed {
  public:
-  Relaxed(T value) : value_(value) {}  // NOLINT: as plain as can be
+  constexpr Relaxed(T value) : value_(value) {}  // NOLINT: as plain as can be
   Relaxed& operator=(T value) {
     value_.store(value, relaxed);
     return *this;

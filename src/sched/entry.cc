@@ -3,6 +3,7 @@
 #include "sched/core/queues.h"
 #include "sched/core/switching.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
 #include "sched/taking/hand_off.h"
@@ -15,6 +16,7 @@ namespace {
 bool queue_up(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)  // else its body is over
     g->state.store(GState::runnable, base::relaxed);
+  if (traced()) trace_outside(Kind::stop, g->id, static_cast<std::uint64_t>(Place::urgent));
   runtime->global.push_urgent(g);
   runtime->chaos.disturb();
   note_back(m);

@@ -65,6 +65,8 @@ void run_in_place(M* m, G* child) {
   G* parent = m->current;
   parent->wait_reason.store(WaitReason::join_in_place, base::relaxed);
   parent->move(GState::running, GState::waiting);
+  if (traced()) [[unlikely]]
+    trace_join_begin(m, child);
   child->stack = parent->stack;
   start_running(m, child);
 
@@ -84,6 +86,8 @@ void run_in_place(M* m, G* child) {
   }
   child->state.store(GState::ended, base::relaxed);
   P* p = m->p;
+  if (traced()) [[unlikely]]
+    trace_join_end(m, child, parent);
   p->counters.goroutines_ended.increment();
   p->counters.joined_in_place.increment();
   if (p->counters.joined_in_place.read() % kInPlacePerLook == 0) look_at_slice(p);
@@ -141,14 +145,14 @@ inline void wait_as_goroutine(M* m, G* g) {
   if (!claim_and_run(m, g)) park_until_done(g);
 }
 
-[[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body) {
+[[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body, const void* caller) {
   Entry entry;
   M* m = entry.m();
   TaskRef ref{task, runtime->generation};
   if (m != nullptr) {
-    start(m, g_of(task), body);
+    start(m, g_of(task), body, caller);
   } else {
-    start_outside(g_of(task), body);
+    start_outside(g_of(task), body, caller);
     end_visit();
   }
   return ref;
@@ -184,8 +188,8 @@ TaskRef start_joinable_task(Task* task, TaskBody body) noexcept {
   g->claim.reset();
   M* m = current_m();
   if (!try_enter_runtime(m)) [[unlikely]]
-    return start_joinable_slow(task, body);
-  start_and_leave(m, g, body);
+    return start_joinable_slow(task, body, __builtin_return_address(0));
+  start_and_leave(m, g, body, __builtin_return_address(0));
   return TaskRef{task, runtime->generation};
 }
 

@@ -6,6 +6,7 @@
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 
 namespace magpie::sched {
@@ -33,6 +34,7 @@ namespace {
 [[gnu::noinline]] void ready_from_outside(G* g) {
   if (Visit visit; visit) {
     g->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(nullptr, g, Place::urgent, Source::plain_thread);
     runtime->global.push_urgent(g);
     runtime->chaos.disturb();
     wake_searcher(nullptr);
@@ -51,6 +53,8 @@ void ready(G* g) {
     return ready_from_outside(g);
   MAGPIE_DCHECK(m->grip.is_inside());
   g->move(GState::waiting, GState::runnable);
+  if (traced()) [[unlikely]]
+    trace_ready(m, g, Place::runnext, Source::goroutine);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
   wake_searcher(m);
 }

@@ -72,9 +72,11 @@ void start_slow(M* m, G* g, G* unplaced) {
   if (m->current != nullptr) yield();  // null: a timer started it
 }
 
-void start_outside(G* g, detail::TaskBody body) {
+void start_outside(G* g, detail::TaskBody body, const void* caller) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
+  if (traced()) [[unlikely]]
+    trace_create(nullptr, g, caller);
   runtime->started_outside.fetch_add(1, base::relaxed);
   put_global(g);
 }
@@ -99,14 +101,14 @@ namespace {
   return task_of(g);
 }
 
-[[gnu::noinline]] void start_task_slow(G* g, TaskBody body) {
+[[gnu::noinline]] void start_task_slow(G* g, TaskBody body, const void* caller) {
   Entry entry;
   M* m = entry.m();
   if (m == nullptr) {
-    start_outside(g, body);
+    start_outside(g, body, caller);
     return end_visit();
   }
-  start(m, g, body);
+  start(m, g, body, caller);
 }
 
 }  // namespace
@@ -152,8 +154,8 @@ void start_task(Task* task, TaskBody body) noexcept {
   g->joinable = false;
   M* m = current_m();
   if (!try_enter_runtime(m)) [[unlikely]]
-    return start_task_slow(g, body);
-  start_and_leave(m, g, body);
+    return start_task_slow(g, body, __builtin_return_address(0));
+  start_and_leave(m, g, body, __builtin_return_address(0));
 }
 
 }  // namespace magpie::detail

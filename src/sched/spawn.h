@@ -14,14 +14,15 @@
 #include "sched/core/queues.h"
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 
 // A goroutine record, not started, for a plain thread. Throws std::bad_alloc.
 G* new_goroutine_outside();
 
-// A plain thread makes g ready to run for the first time.
-void start_outside(G* g, detail::TaskBody body);
+// A plain thread makes g ready to run for the first time. caller: who called go(), for traces.
+void start_outside(G* g, detail::TaskBody body, const void* caller);
 
 // The rest of start(), rare. `unplaced` has no place in a queue yet; null: all goroutines have one.
 [[gnu::noinline]] void start_slow(M* m, G* g, G* unplaced);
@@ -29,10 +30,12 @@ void start_outside(G* g, detail::TaskBody body);
 // Makes g ready to run for the first time, on m, inside. It may yield: afterwards the caller may be
 // on another M. The usual case calls nothing, so it saves no registers. True: start_slow was not
 // needed.
-[[gnu::always_inline]] inline bool start(M* m, G* g, detail::TaskBody body) {
+[[gnu::always_inline]] inline bool start(M* m, G* g, detail::TaskBody body, const void* caller) {
   P* p = m->p;
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
+  if (traced()) [[unlikely]]
+    trace_create(m, g, caller);
   p->counters.goroutines_started.increment();
   G* unplaced;
   if (!p->queue.next.try_put(g, unplaced)) [[unlikely]] {
@@ -54,8 +57,9 @@ void start_outside(G* g, detail::TaskBody body);
 }
 
 // The same for a goroutine that entered by try_enter_runtime(), as its last step inside.
-[[gnu::always_inline]] inline void start_and_leave(M* m, G* g, detail::TaskBody body) {
-  if (start(m, g, body)) [[likely]]
+[[gnu::always_inline]] inline void start_and_leave(M* m, G* g, detail::TaskBody body,
+                                                   const void* caller) {
+  if (start(m, g, body, caller)) [[likely]]
     m->grip.leave();
   else
     leave_runtime();

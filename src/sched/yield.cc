@@ -9,6 +9,7 @@
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 
 namespace magpie {
@@ -31,6 +32,7 @@ void yield_to(M* m, G* next) {
       next = runtime->global.pop();
       if (next == nullptr) return;  // no other goroutine is ready here
     } while (!admit(m, next));
+    note_place(m->p, Place::global);
   }
   yield_to(m, next);
 }

@@ -15,7 +15,7 @@ namespace magpie::trace {
 // The numbers are part of the file format. New kinds go to the end.
 enum class Kind : std::uint8_t {
   none = 0,
-  proc_begin,    // thread id: a thread begins to hold this P
+  proc_begin,    // thread id, P: a thread begins to hold this P
   proc_end,      // the thread gives this P up
   create,        // g, body, place, caller: g is started. body: its code; caller: who called go()
   run,           // g, place: g begins, or goes on, to run on this P
@@ -23,8 +23,8 @@ enum class Kind : std::uint8_t {
   yield,         // place: running -> runnable
   park,          // reason, object: running -> waiting
   ready,         // g, place, source: waiting -> runnable
-  block_begin,   // the running goroutine enters blocking()
-  block_end,     // and leaves it
+  block_begin,   // g: enters blocking()
+  block_end,     // g: leaves it
   taken,         // p, g, why: P p is taken from g, which goes on without a P
   stop,          // g, place: g has no P, and waits for its turn
   back,          // g: g, which had no P, holds this P and runs
@@ -100,9 +100,9 @@ struct KindInfo {
 };
 
 inline constexpr std::array<KindInfo, kKinds> kKindInfo = {{
-    {"none", ""},         {"proc_begin", "n"},   {"proc_end", ""},      {"create", "gpnp"},
+    {"none", ""},         {"proc_begin", "nn"},  {"proc_end", ""},      {"create", "gpnp"},
     {"run", "gn"},        {"end", ""},           {"yield", "n"},        {"park", "no"},
-    {"ready", "gnn"},     {"block_begin", ""},   {"block_end", ""},     {"taken", "ngn"},
+    {"ready", "gnn"},     {"block_begin", "g"},  {"block_end", "g"},    {"taken", "ngn"},
     {"stop", "gn"},       {"back", "g"},         {"join_begin", "g"},   {"join_end", "gg"},
     {"steal", "nnn"},     {"steal_miss", "nn"},  {"spill", "n"},        {"global_take", "n"},
     {"thread_park", ""},  {"thread_wake", "n"},  {"search_begin", ""},  {"search_end", "n"},

@@ -146,9 +146,7 @@ class FileBuilder {
     begin.procs = settings_.procs;
     begin.program = settings_.program;
     add_block(BlockType::begin, kOutsideStream, static_cast<std::uint64_t>(time_ns),
-              encode(begin));
-    // Nothing lived before the first event of the first generation.
-    if (generation_ == 0) add_block(BlockType::states, kOutsideStream, 0, "", kExact);
+              encode(begin), generation_ == 0 ? kNewRun : 0);
   }
 
   void end_generation(std::int64_t time_ns) {

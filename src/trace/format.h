@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "trace/blocks.h"
 #include "trace/event.h"
 
 namespace magpie::trace {
@@ -25,7 +26,6 @@ inline constexpr std::uint16_t kVersion = 1;
 inline constexpr std::size_t kFileHeaderBytes = 16;
 
 inline constexpr std::uint32_t kBlockMagic = 0x4b4c424d;  // "MBLK"
-inline constexpr std::uint16_t kOutsideStream = 0xffff;
 
 // The numbers are part of the file format. A reader skips blocks of types that it does not know.
 enum class BlockType : std::uint8_t {
@@ -36,8 +36,8 @@ enum class BlockType : std::uint8_t {
   end = 5       // of a generation: totals
 };
 
-// Flags of a states block: no goroutine ran when it was written, and all that lived are in it.
-inline constexpr std::uint8_t kExact = 1;
+// A flag of a begin block: run() has begun. No goroutine lives, and numbers begin again.
+inline constexpr std::uint8_t kNewRun = 1;
 
 struct BlockHeader {
   std::uint32_t magic;

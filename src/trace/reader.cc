@@ -22,11 +22,16 @@ namespace {
 // An event waits for its explanation while other streams are at most this far ahead.
 constexpr std::int64_t kSlackNs = 100'000;
 
+}  // namespace
+
+namespace reading {
+
 struct Generation {
   std::vector<BlockRef> begins, states, ends;
   std::map<std::uint16_t, std::vector<BlockRef>> streams;
   std::uint64_t event_bytes = 0;
   std::uint64_t first_ticks = ~std::uint64_t{0};  // of its events
+  bool is_new_run = false;
   Decoding decoding;
 };
 
@@ -53,10 +58,13 @@ struct Mapping {
   }
 };
 
-}  // namespace
+}  // namespace reading
 
 struct Reader::Parts {
-  Mapping file;
+  using Generation = reading::Generation;
+  using Before = reading::Before;
+
+  reading::Mapping file;
   std::map<std::uint32_t, Generation> generations;
   std::vector<GenerationRef> refs;
   std::vector<Module> modules;
@@ -69,8 +77,7 @@ struct Reader::Parts {
   double ns_per_tick = 1;
 
   // reading
-  std::map<std::uint32_t, Generation>::iterator reading;
-  bool is_first = true;  // the generation is the first one read: nothing is known
+  std::map<std::uint32_t, Generation>::iterator place;  // behind the run() that is being read
   std::vector<Event> opening;
   std::size_t opening_next = 0;
   std::vector<Stream> streams;
@@ -90,7 +97,7 @@ struct Reader::Parts {
     return ns < 9e18 ? static_cast<std::int64_t>(ns) : INT64_MAX / 2;
   }
 
-  void begin_generation();
+  void begin_run();
   void make_opening(Generation& generation);
   GoroutineMap<Before> look_ahead(Generation& generation, std::map<std::int32_t, Event>& procs);
   bool is_later(std::size_t a, std::size_t b) const {
@@ -108,8 +115,23 @@ struct Reader::Parts {
     heap.pop_back();
   }
   void deliver(std::size_t stream, Event& event);
-  bool next_of_generation(Event& event);
+  bool next_of_run(Event& event);
 };
+
+namespace {
+
+// Adds to `sums` by how much each total grew.
+void add_growth(Totals& sums, const Totals& begin, const Totals& end) {
+  for (const auto& [name, value] : end) {
+    auto has_name = [&name](const auto& total) { return total.first == name; };
+    auto before = std::find_if(begin.begin(), begin.end(), has_name);
+    auto sum = std::find_if(sums.begin(), sums.end(), has_name);
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {name, 0});
+    sum->second += value - (before == begin.end() ? 0 : before->second);
+  }
+}
+
+}  // namespace
 
 // ---- the index
 
@@ -142,7 +164,7 @@ bool Reader::Parts::index(std::string& error) {
     }
     std::size_t left = file.bytes - at - sizeof header;
     std::size_t bytes = std::min<std::size_t>(header.payload_bytes, left);
-    if (bytes != header.payload_bytes) info.is_whole = false;
+    if (bytes != header.payload_bytes) info.is_whole = false;  // the end is cut off
     index_block(header, file.data + at + sizeof header, bytes);
     at += sizeof header + bytes;
   }
@@ -192,7 +214,6 @@ void Reader::Parts::read_modules(const BlockRef& block) {
 // Begin and end blocks: the clocks, and what info() tells.
 void Reader::Parts::read_meta() {
   bool has_first = false;
-  Totals first_totals;
   Instant earliest, latest;
   bool ended = false;
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> spans;
@@ -205,13 +226,17 @@ void Reader::Parts::read_meta() {
     generation.decoding.kinds = kinds;
     generation.decoding.strings = &strings;
     std::uint64_t begin_ticks = generation.first_ticks, end_ticks = 0;
+    Totals begin_totals;
     for (const BlockRef& block : generation.begins) {
       BeginPayload begin;
       if (!decode(Input(block.payload, block.bytes), begin)) continue;
       kinds = begin.kinds;
       generation.decoding.kinds = begin.kinds;
       generation.decoding.anchor = begin.anchor;
-      begin_ticks = begin.now.ticks;
+      generation.is_new_run |= (block.header.flags & kNewRun) != 0;
+      // The block of a snapshot is made after its events.
+      begin_ticks = std::min(begin.now.ticks, generation.first_ticks);
+      begin_totals = begin.totals;
       if (!has_first) {
         has_first = true;
         origin = earliest = begin.origin;
@@ -220,7 +245,6 @@ void Reader::Parts::read_meta() {
         info.wall_ns = begin.wall_ns;
         info.procs = begin.procs;
         info.ticks_per_second = static_cast<double>(begin.ticks_per_second);
-        first_totals = begin.totals;
       }
       note_instant(begin.now);
     }
@@ -231,14 +255,13 @@ void Reader::Parts::read_meta() {
       end_ticks = end.now.ticks;
       lost = std::max(lost, end.lost);
       ended = end.is_last;
-      info.totals = end.totals;
+      add_growth(info.totals, begin_totals, end.totals);
     }
+    for (auto& [stream, blocks] : generation.streams) {
+      for (BlockRef& block : blocks) block.decoding = &generation.decoding;
+    }
+    for (BlockRef& block : generation.states) block.decoding = &generation.decoding;
     spans[number] = {begin_ticks, end_ticks};
-  }
-  for (auto& [name, value] : info.totals) {
-    for (const auto& [before, sum] : first_totals) {
-      if (before == name) value -= sum;
-    }
   }
   if (!ended) info.is_whole = false;
   // A thousandth of a second tells the frequency to a millionth or so: better than the estimate.
@@ -257,10 +280,10 @@ void Reader::Parts::read_meta() {
   for (std::size_t i = 0; i + 1 < refs.size(); ++i) {
     if (refs[i].end_ns <= refs[i].begin_ns) refs[i].end_ns = refs[i + 1].begin_ns;
   }
-  reading = generations.begin();
+  place = generations.begin();
 }
 
-// ---- the beginning of a generation
+// ---- where reading begins
 
 namespace {
 
@@ -332,12 +355,12 @@ std::uint64_t running_after(const Event& event, std::uint64_t running) {
 
 // Finds what the first event of each goroutine says, and which Ps are held: those whose first event
 // is not proc_begin.
-GoroutineMap<Before> Reader::Parts::look_ahead(Generation& generation,
+GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
                                                std::map<std::int32_t, Event>& procs) {
   GoroutineMap<Before> befores;
   for (auto& [number, blocks] : generation.streams) {
     std::int32_t proc = proc_of(number);
-    Stream stream(generation.decoding, proc, blocks);
+    Stream stream(proc, blocks);
     std::uint64_t running = 0;
     bool at_start = true;
     while (stream.advance()) {
@@ -372,19 +395,20 @@ GoroutineMap<Before> Reader::Parts::look_ahead(Generation& generation,
 void Reader::Parts::make_opening(Generation& generation) {
   std::vector<Event> recorded, names;
   std::map<std::int32_t, Event> procs;
-  bool exact = false;
   for (const BlockRef& block : generation.states) {
-    exact = exact || (block.header.flags & kExact) != 0;
-    Stream stream(generation.decoding, proc_of(block.header.stream), {block});
+    Stream stream(kOutside, {block});
     while (stream.advance()) {
-      const Event& event = stream.head();
-      if (event.kind == Kind::proc_begin) procs[event.proc] = event;
+      Event event = stream.head();
+      if (event.kind == Kind::proc_begin && event.args[1] < kOutsideStream) {
+        event.proc = static_cast<std::int32_t>(event.args[1]);
+        procs[event.proc] = event;
+      }
       if (event.kind == Kind::state) recorded.push_back(event);
       if (event.kind == Kind::name) names.push_back(event);
     }
   }
   GoroutineMap<Before> befores;
-  if (!exact) befores = look_ahead(generation, procs);
+  befores = look_ahead(generation, procs);
   for (const Event& event : recorded) {
     std::uint64_t g = event.args[0];
     if (g == 0) continue;
@@ -398,7 +422,7 @@ void Reader::Parts::make_opening(Generation& generation) {
     }
     before.recorded = event;
   }
-  std::int64_t now = refs.empty() ? 0 : last_ns;
+  std::int64_t now = last_ns;
   for (auto& [proc, event] : procs) {
     event.time_ns = now;
     opening.push_back(event);
@@ -447,22 +471,29 @@ void Reader::Parts::make_opening(Generation& generation) {
   }
 }
 
-void Reader::Parts::begin_generation() {
-  Generation& generation = reading->second;
+// From this generation to the end of its run().
+void Reader::Parts::begin_run() {
   streams.clear();
   heap.clear();
   held.clear();
   opening.clear();
   opening_next = 0;
-  if (std::exchange(is_first, false)) {
-    for (const GenerationRef& ref : refs) {
-      if (ref.number == reading->first) last_ns = ref.begin_ns;
-    }
-    make_opening(generation);
+  states.clear();
+  for (const GenerationRef& ref : refs) {
+    if (ref.number == place->first) last_ns = std::max(last_ns, ref.begin_ns);
   }
-  streams.reserve(generation.streams.size());
-  for (auto& [number, blocks] : generation.streams) {
-    streams.emplace_back(generation.decoding, proc_of(number), blocks);
+  if (!place->second.is_new_run) make_opening(place->second);
+  std::map<std::uint16_t, std::vector<BlockRef>> blocks;
+  do {
+    for (auto& [number, its] : place->second.streams) {
+      std::vector<BlockRef>& all = blocks[number];
+      all.insert(all.end(), its.begin(), its.end());
+    }
+    ++place;
+  } while (place != generations.end() && !place->second.is_new_run);
+  streams.reserve(blocks.size());
+  for (auto& [number, its] : blocks) {
+    streams.emplace_back(proc_of(number), std::move(its));
     if (streams.back().advance()) push(streams.size() - 1);
   }
 }
@@ -478,7 +509,7 @@ void Reader::Parts::deliver(std::size_t stream, Event& event) {
   if (from.advance()) push(stream);
 }
 
-bool Reader::Parts::next_of_generation(Event& event) {
+bool Reader::Parts::next_of_run(Event& event) {
   if (opening_next != opening.size()) {
     event = opening[opening_next++];
     return true;
@@ -543,9 +574,7 @@ std::optional<Reader> Reader::open(const std::string& path, std::string& error) 
     error = path + ": " + error;
     return std::nullopt;
   }
-  Reader reader(std::move(parts));
-  if (!reader.parts_->generations.empty()) reader.parts_->begin_generation();
-  return reader;
+  return Reader(std::move(parts));
 }
 
 std::optional<Reader> Reader::from_bytes(std::string bytes, std::string& error) {
@@ -554,18 +583,16 @@ std::optional<Reader> Reader::from_bytes(std::string bytes, std::string& error) 
   parts->file.data = reinterpret_cast<const std::uint8_t*>(parts->file.held.data());
   parts->file.bytes = parts->file.held.size();
   if (!parts->index(error)) return std::nullopt;
-  Reader reader(std::move(parts));
-  if (!reader.parts_->generations.empty()) reader.parts_->begin_generation();
-  return reader;
+  return Reader(std::move(parts));
 }
 
 bool Reader::next(Event& event) {
   Parts& parts = *parts_;
-  while (parts.reading != parts.generations.end()) {
-    if (parts.next_of_generation(event)) return true;
-    if (++parts.reading != parts.generations.end()) parts.begin_generation();
+  while (!parts.next_of_run(event)) {
+    if (parts.place == parts.generations.end()) return false;
+    parts.begin_run();
   }
-  return false;
+  return true;
 }
 
 std::string_view Reader::string(std::uint64_t id) const { return parts_->strings[id]; }
@@ -577,11 +604,13 @@ const std::vector<GenerationRef>& Reader::generations() const { return parts_->r
 
 void Reader::seek(const GenerationRef& generation) {
   Parts& parts = *parts_;
-  parts.reading = parts.generations.find(generation.number);
-  parts.states.clear();
-  parts.is_first = true;
+  parts.place = parts.generations.find(generation.number);
   parts.last_ns = 0;
-  if (parts.reading != parts.generations.end()) parts.begin_generation();
+  parts.streams.clear();
+  parts.heap.clear();
+  parts.held.clear();
+  parts.opening.clear();
+  parts.opening_next = 0;
 }
 
 }  // namespace magpie::trace

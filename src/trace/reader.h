@@ -70,7 +70,8 @@ class Reader {
   std::uint64_t repairs() const;
 
   const std::vector<GenerationRef>& generations() const;
-  // Goes on with the first event of this generation, and knows nothing of those before it.
+  // Goes on with the first event of this generation, and knows nothing of those before it. The
+  // generations behind it follow.
   void seek(const GenerationRef& generation);
 
  private:

@@ -13,8 +13,7 @@ std::uint64_t Strings::number_of(std::string_view text) {
   return texts_.size();
 }
 
-Stream::Stream(const Decoding& decoding, std::int32_t proc, std::vector<BlockRef> blocks)
-    : decoding_(&decoding), blocks_(std::move(blocks)) {
+Stream::Stream(std::int32_t proc, std::vector<BlockRef> blocks) : blocks_(std::move(blocks)) {
   head_.proc = proc;
   // A block that was written while its P slept may come late in the file.
   std::stable_sort(blocks_.begin(), blocks_.end(), [](const BlockRef& a, const BlockRef& b) {
@@ -26,6 +25,7 @@ bool Stream::begin_next_block() {
   if (next_block_ == blocks_.size()) return false;
   const BlockRef& block = blocks_[next_block_++];
   input_ = Input(block.payload, block.bytes);
+  decoding_ = block.decoding;
   ticks_ = std::max(ticks_, block.header.first_ticks);
   last_object_ = 0;
   current_at_block_ = input_.number();

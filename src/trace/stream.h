@@ -1,4 +1,4 @@
-// stream.h: the events of one stream of one generation, from its blocks, one after the other.
+// stream.h: the events of one stream, from its blocks, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -39,11 +39,12 @@ struct BlockRef {
   BlockHeader header;
   const std::uint8_t* payload;
   std::size_t bytes;  // that are there
+  const Decoding* decoding = nullptr;
 };
 
 class Stream {
  public:
-  Stream(const Decoding& decoding, std::int32_t proc, std::vector<BlockRef> blocks);
+  Stream(std::int32_t proc, std::vector<BlockRef> blocks);
 
   // Decodes the next event into head() and ticks(). False: there are no more.
   bool advance();
@@ -59,7 +60,7 @@ class Stream {
   bool begin_next_block();
   bool decode_event();
 
-  const Decoding* decoding_;
+  const Decoding* decoding_ = nullptr;  // of the block
   std::vector<BlockRef> blocks_;
   std::size_t next_block_ = 0;
   Input input_{nullptr, 0};

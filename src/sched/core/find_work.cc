@@ -10,6 +10,7 @@
 #include "sched/rest/fire.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -44,6 +45,7 @@ inline G* inherited_turn(P* p, G* g) {
 // The inbox has every second turn while it holds goroutines or could be filled with urgent ones.
 G* own_turn_of_inbox(P* p, G* g) {
   p->ticks_to_look = p->inbox.is_empty() && runtime->global.urgent() == 0 ? kLookEvery : 2;
+  note_place(p, Place::inbox);
   own_turn(p, g);
   p->inbox_tick = p->counters.ticks.read();
   return g;
@@ -53,6 +55,7 @@ G* own_turn_of_inbox(P* p, G* g) {
 // P's time: see sysmon_taking.cc.
 G* take_stopped_if_due(P* p) {
   if (runtime->global.stopped() == 0 || base::now_ns() < p->stopped_again_ns) return nullptr;
+  note_place(p, Place::stopped);
   return runtime->global.pop_stopped();
 }
 
@@ -71,6 +74,7 @@ G* take_stopped_if_due(P* p) {
   runtime->chaos.muddle(p);
   runtime->chaos.scatter(m);
   p->counters.looks.increment();
+  if (traced()) trace_queue(p);
   if (G* g = take_stopped_if_due(p)) return own_turn(p, g);
   G* few[Inbox::kPlaces];
   // An idle P takes the goroutines of the global queue itself.
@@ -78,7 +82,10 @@ G* take_stopped_if_due(P* p) {
   // Otherwise the inbox keeps room for the network.
   std::size_t most = a_p_is_idle || !may_set_aside(p) ? 2 : Inbox::kPlaces * 3 / 4;
   std::size_t count = runtime->global.pop_few(runtime->ps.count(), {few, most});
-  if (count != 0) p->counters.global_batches.increment();
+  if (count != 0) {
+    p->counters.global_batches.increment();
+    if (traced()) trace_p(p, Kind::global_take, count);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     bool is_for_holder = i == 0 || may_set_aside(p);  // the M runs the first one at once
     if (is_for_holder) {
@@ -133,6 +140,7 @@ G* take_stopped_if_due(P* p) {
 // Step 2.
 G* take_due_timer(M* m) {
   G* g = fire_own(m);
+  if (g != nullptr) note_place(m->p, Place::fresh);
   return g == nullptr ? nullptr : own_turn(m->p, g);
 }
 
@@ -145,9 +153,12 @@ G* take_global_share(M* m) {
   std::size_t count = runtime->global.pop_share(runtime->ps.count(), share);
   if (count == 0) {
     G* stopped = runtime->global.pop_stopped();
+    if (stopped != nullptr) note_place(p, Place::stopped);
     return stopped == nullptr ? nullptr : own_turn(p, stopped);
   }
   p->counters.global_batches.increment();
+  if (traced()) trace_p(p, Kind::global_take, count);
+  note_place(p, Place::global);
   for (std::size_t i = 1; i < count; ++i) put_last(m, share[i]);
   p->queue.note_all_from_global();
   if (count > 1) wake_searcher(m);  // searchers could not see them for a moment
@@ -157,6 +168,7 @@ G* take_global_share(M* m) {
 // Step 8.
 G* take_from_network(M* m) {
   G* g = runtime->network.poll(m);
+  if (g != nullptr) note_place(m->p, Place::fresh);
   return g == nullptr ? nullptr : own_turn(m->p, g);
 }
 
@@ -178,9 +190,15 @@ bool search_on(M* m) {
 
 G* search_as_searcher(M* m) {
   do {
-    if (G* g = fire_others(m)) return own_turn(m->p, g);
+    if (G* g = fire_others(m)) {
+      note_place(m->p, Place::fresh);
+      return own_turn(m->p, g);
+    }
     if (G* g = take_at_hand(m)) return g;  // a timer that fired readied it
-    if (G* g = steal(m)) return own_turn(m->p, g);
+    if (G* g = steal(m)) {
+      note_place(m->p, Place::stolen);
+      return own_turn(m->p, g);
+    }
   } while (search_on(m) && !runtime->world.stopping() && runtime->global.empty());
   return nullptr;
 }
@@ -190,8 +208,10 @@ G* search(M* m) {
   if (!m->searching && !runtime->idle.try_begin_search(m, runtime->ps.count())) return nullptr;
   P* p = m->p;
   p->counters.searches.increment();
+  if (traced()) trace_p(p, Kind::search_begin);
   std::int64_t since = base::now_ns();
   G* g = search_as_searcher(m);
+  if (traced()) trace_p(p, Kind::search_end, g != nullptr ? 1 : 0);
   p->counters.searching_ns.add(static_cast<std::uint64_t>(base::now_ns() - since));
   return g;
 }

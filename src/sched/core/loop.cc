@@ -11,6 +11,7 @@
 #include "sched/entry.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
 #include "sched/taking/hand_off.h"
@@ -67,6 +68,8 @@ M* finish(M* m, G* g) {
     free_record(m, g);
   }
   m->p->counters.goroutines_ended.increment();
+  if (traced()) [[unlikely]]
+    trace_end(m);
   if (was_bound) [[unlikely]]
     end_bound(m);
   return m;
@@ -87,6 +90,8 @@ M* end_fresh(G* g) {
 M* call_fresh(M* m, G* g) {
   g->stack = m->loop_stack;
   start_running(m, g);
+  if (traced()) [[unlikely]]
+    trace_run(m, g);
   m->grip.leave();
   g->body(g->payload, detail::TaskOrder::run);
   return end_fresh(g);

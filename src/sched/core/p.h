@@ -16,6 +16,7 @@
 #include "sched/taking/stretch.h"
 #include "stack/pool.h"
 #include "timer/timer_set.h"
+#include "trace/buffer.h"
 
 namespace magpie::sched {
 
@@ -74,6 +75,8 @@ struct alignas(base::kCacheLine) P {
   GCache records;
   stack::Cache stacks;
   std::uint64_t fire_again_at_tick = 0;  // set after many timers came due together, see fire.cc
+  trace::Place came_from = trace::Place::ring;  // for traces, see note_place()
+  std::uint64_t traced_inherited = 0;           // counters.inherited at the last `run` event
 
   // guarded by Idle's lock; by the maker's lock while the P waits for a new thread
   P* next_idle = nullptr;
@@ -139,6 +142,8 @@ struct alignas(base::kCacheLine) P {
     holder.store(nullptr, base::relaxed);
     counters.held_ns.add(static_cast<std::uint64_t>(now_ns - held_since_ns.load(base::relaxed)));
     held_since_ns.store(0, base::relaxed);
+    if (trace::is_on()) [[unlikely]]
+      trace::buffer_of(index).put(trace::ticks_now(), trace::Kind::proc_end);
   }
 
   timer::TimerSet timers;

@@ -7,6 +7,7 @@
 #include "sched/core/slice.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -54,6 +55,7 @@ void spill(M* m, G* g) {
       if (kept_old != 0) runtime->global.push_front({batch, kept_old});
       runtime->global.push({batch + old, kept_new});
       p->counters.overflows.increment();
+      if (traced()) trace_p(p, Kind::spill, kept_old + kept_new);
       p->counters.goroutines_spilled.add(kept_old + kept_new);
       look_at_slice(p);
       return;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -61,6 +62,37 @@ G* steal_runnext(P* victim) {
   return victim->queue.next.steal(g) ? g : nullptr;
 }
 
+// For traces: looks in vain, one after the other at the same P, are one event.
+class Misses {
+ public:
+  explicit Misses(P* thief) : thief_(thief) {}
+  ~Misses() { tell(); }
+  Misses(const Misses&) = delete;
+  Misses& operator=(const Misses&) = delete;
+
+  void add(const P* victim) {
+    if (victim != victim_) tell();
+    victim_ = victim;
+    ++count_;
+  }
+  void tell_of_steal(const P* victim, std::uint64_t moved, std::uint64_t from_runnext) {
+    tell();
+    if (traced())
+      trace_p(thief_, Kind::steal, static_cast<std::uint64_t>(victim->index), moved, from_runnext);
+  }
+
+ private:
+  void tell() {
+    if (count_ != 0 && traced())
+      trace_p(thief_, Kind::steal_miss, static_cast<std::uint64_t>(victim_->index), count_);
+    count_ = 0;
+  }
+
+  P* thief_;
+  const P* victim_ = nullptr;
+  std::uint64_t count_ = 0;
+};
+
 }  // namespace
 
 G* steal(M* m) {
@@ -68,6 +100,7 @@ G* steal(M* m) {
   std::span<P* const> ps = runtime->ps.in_use();
   bool was_patient = runtime->chaos.one_in(2);
   if (runtime->chaos.one_in(4)) return nullptr;
+  Misses misses(p);
   for (int round = 0; round < kRounds; ++round) {
     for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
          !order.done();) {
@@ -83,15 +116,21 @@ G* steal(M* m) {
       if (G* g = p->queue.steal_half(victim->queue, moved)) {
         p->counters.steals_succeeded.increment();
         p->counters.goroutines_stolen.add(moved);
+        misses.tell_of_steal(victim, moved, 0);
         return g;
       }
-      if (round != kRounds - 1) continue;
+      if (round != kRounds - 1) {
+        misses.add(victim);
+        continue;
+      }
       if (G* g = steal_runnext(victim)) {
         p->counters.steals_succeeded.increment();
         p->counters.goroutines_stolen.increment();
         p->counters.runnext_stolen.increment();
+        misses.tell_of_steal(victim, 1, 1);
         return g;
       }
+      misses.add(victim);
     }
   }
   return nullptr;

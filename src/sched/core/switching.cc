@@ -7,6 +7,7 @@
 #include "sched/core/queues.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -29,6 +30,7 @@ void put_away(M* m, stack::Stack* stack) {
 
 [[gnu::noinline]] void ready_now(M* m, G* g) {
   g->move(GState::waiting, GState::runnable);
+  if (traced()) trace_ready(m, g, Place::runnext, Source::goroutine);
   put_next(m, g);
 }
 
@@ -103,6 +105,8 @@ inline void* choose_destination(M* m, G* next) {
 }
 
 [[MAGPIE_SWITCHES]] M* swap_to(M* m, G* g, G* next) {
+  if (traced()) [[unlikely]]
+    trace_switch(m, g, next);
   note_departure(m);
   void* resume = choose_destination(m, next);
   note_destination(m, base::Departure::to_come_back);
@@ -136,6 +140,8 @@ inline M* depart(M* m, G* g, G* next) {
   note_departure(m);
   stack::Stack* mine = std::exchange(m->loop_stack, nullptr);
   start_running(m, g);
+  if (traced()) [[unlikely]]
+    trace_run(m, g);
   abandon_loop(m, mine, g->saved_sp);
 }
 

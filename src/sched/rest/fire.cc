@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
@@ -62,8 +63,10 @@ G* fire_due(M* m, TimerSet& timers, std::int64_t now_ns) {
   for (std::size_t i = 0; i < woken_count; ++i) {
     prefetch_stack(woken[i]);
     woken[i]->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(m, woken[i], Place::ring, Source::timer);
   }
   m->p->counters.timers_fired.add(count);
+  if (traced()) trace_p(m->p, Kind::timers, count);
   if (count == kTimersAtOnce) m->p->fire_again_at_tick = m->p->counters.ticks.read() + woken_count;
   // If the P has nothing else, the caller runs the first one at once: nobody has to be woken for
   // it.

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "sched/core/queues.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 #include "sched/waiter.h"
 
@@ -99,8 +100,11 @@ bool Network::try_ask(Batch& batch, M* m, std::size_t most_events) {
   role_.give_back();
   m->p->counters.polls.increment();
   m->p->counters.polled.add(batch.count);
-  for (std::size_t i = 0; i < batch.count; ++i)
+  if (traced()) trace_p(m->p, Kind::poll, batch.count);
+  for (std::size_t i = 0; i < batch.count; ++i) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(m, batch.ready[i], Place::ring, Source::network);
+  }
   return batch.count != 0;
 }
 
@@ -123,6 +127,7 @@ void Network::poll_if_overdue(M* m) {
 void Network::put_in_global(Batch& batch) {
   for (std::size_t i = 0; i < batch.count; ++i) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(nullptr, batch.ready[i], Place::urgent, Source::network);
     runtime->global.push_urgent(batch.ready[i]);
   }
 }
@@ -165,8 +170,10 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
   begin_with(m, p);
   p->counters.polls.increment();
   p->counters.polled.add(batch.count);
+  if (traced()) trace_p(p, Kind::poll, batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) {
     batch.ready[i]->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(m, batch.ready[i], Place::ring, Source::network);
     put_last(m, batch.ready[i]);
   }
   // For one, sysmon sees to the role that this M leaves.

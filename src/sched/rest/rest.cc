@@ -9,6 +9,7 @@
 #include "sched/rest/deadlock.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
@@ -25,6 +26,7 @@ bool lie_down(M* m) {
   if (runtime->world.stopping() || !runtime->global.empty()) return false;
   P* p = std::exchange(m->p, nullptr);
   p->counters.parks.increment();
+  if (traced()) trace_p(p, Kind::thread_park);
   p->end_hold(base::now_ns());
   runtime->idle.rest_locked(p, m);
   return true;

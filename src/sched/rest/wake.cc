@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
@@ -25,6 +26,7 @@ void start_searcher(M* m) {
   // Starting a thread takes microseconds. The new searcher must not take the delay for a sign that
   // the goroutine in our next slot is stuck.
   m->p->counters.wakes.increment();
+  if (traced()) trace_p(m->p, Kind::thread_wake, static_cast<std::uint64_t>(p->index));
   m->p->waking.store(true, base::relaxed);
   start_thread_for(p, Searching::yes);
   m->p->waking.store(false, base::relaxed);

@@ -32,6 +32,7 @@
 #include "sched/rest/fire.h"
 #include "sched/run/debug_options.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/run_end.h"
 #include "sched/spawn.h"
 #include "sched/taking/hand_off.h"
@@ -173,7 +174,7 @@ void run_with(Main main) {
   }
   open_timers();
   open_to_outsiders();  // before main runs, and main may run on another thread
-  start(m, main_goroutine, main_body);
+  start(m, main_goroutine, main_body, nullptr);
   run_loop(m);
   close_to_outsiders();
   runtime->threads.maker.stop();
@@ -212,7 +213,9 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   reserve_procs(rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
   if (options.pin) rt.pins.prepare();
+  trace_begin_run();
   run_with(Main{body, argument});
+  trace_end_run();
   drop_goroutines();
   note_run_end(runtime->generation);  // again, for threads that began to wait meanwhile
   for (P* p : runtime->ps.all()) p->stacks.give_all(runtime->stacks);

@@ -18,6 +18,7 @@
 #include "cpus/default_procs.h"
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
@@ -58,9 +59,15 @@ void change_procs(M* self, std::uint32_t n) {
     self->p = runtime->ps.in_use()[0];
     self->p->state.store(PState::running, base::relaxed);
     std::int64_t now = base::now_ns();
+    if (traced()) trace_taken(old, id_of_current(self), trace::Why::world_stops);
     old->end_hold(now);
     self->p->begin_hold(self, now);
+    if (traced()) {
+      trace_proc_begin(self);
+      trace_back(self);
+    }
   }
+  if (traced()) trace_outside(Kind::procs, n);
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include "sched/core/queues.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/hand_off.h"
 
 namespace magpie::sched {
 
 void World::stop(M* self) {
+  if (traced()) trace_outside(Kind::stop_world);
   bool must_wait;
   {
     base::Guard hold(runtime->idle.lock());
@@ -49,6 +51,7 @@ bool World::give_up_p(M* m) {
 }
 
 void World::start(M* self) {
+  if (traced()) trace_outside(Kind::start_world);
   P* with_work = nullptr;
   {
     base::Guard hold(runtime->idle.lock());

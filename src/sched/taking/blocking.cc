@@ -18,6 +18,7 @@
 #include "sched/entry.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 
 namespace magpie::detail {
 
@@ -56,6 +57,7 @@ M* take_sleeping_thread() {
   }
   P* p = std::exchange(m->p, nullptr);
   m->handed_over_ns = base::now_ns();
+  if (traced()) trace_taken(p, m->current->id, trace::Why::blocking);
   p->end_hold(m->handed_over_ns);
   p->counters.handoffs.increment();
   m->grip.set_taken();
@@ -73,6 +75,8 @@ BlockingCall::BlockingCall() noexcept {
   M* m = current_m();
   outermost_ = m != nullptr && !m->is_in_blocking_call();
   if (!outermost_) return;
+  if (traced()) [[unlikely]]
+    trace_blocking(m, Kind::block_begin);
   if (runtime->long_calls.are_usual()) [[unlikely]]
     m = hand_over_p(m);
   m->begin_or_end_blocking_call();
@@ -100,6 +104,8 @@ BlockingCall::~BlockingCall() {
   if (m->is_in_blocking_call())
     // else the call began on another thread
     m->begin_or_end_blocking_call();
+  if (traced()) [[unlikely]]
+    trace_blocking(m, Kind::block_end);
   if (m->grip.is_taken()) [[unlikely]]
     come_back_without_p();
 }

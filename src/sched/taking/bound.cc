@@ -12,6 +12,7 @@
 #include "sched/entry.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/free_cpu.h"
 #include "sched/taking/hand_off.h"
 
@@ -71,6 +72,10 @@ bool wait_in_place(M* m, Line line) {
   g->thread = m;
   GState before = g->state.load(base::relaxed);  // running, or its body is over
   if (before == GState::running) g->state.store(GState::runnable, base::relaxed);
+  if (traced()) {
+    Place place = line == Line::stopped ? Place::stopped : Place::urgent;
+    trace_outside(Kind::stop, g->id, static_cast<std::uint64_t>(place));
+  }
   if (line == Line::stopped) {
     runtime->preempted.fetch_add(1, base::relaxed);
     runtime->global.push_stopped(g);
@@ -93,9 +98,10 @@ bool wait_in_place(M* m, Line line) {
   g->state.store(before, base::relaxed);
   if (goes == Goes::without_p) {
     runtime->without_p.announce(m);
-  } else if (line == Line::stopped) {
-    m->stopped_before_turn = m->p->turns();
+    return true;
   }
+  if (traced()) trace_run(m, g);
+  if (line == Line::stopped) m->stopped_before_turn = m->p->turns();
   return true;
 }
 
@@ -105,6 +111,7 @@ void let_out(G* g) {
     base::Guard hold(runtime->idle.lock());
     if (!its->rest.in_place.let_out_locked()) return;  // the runtime ends
   }
+  if (traced()) trace_outside(Kind::let_out, g->id);
   runtime->without_p.add();
   its->wake_up.set();
 }
@@ -132,6 +139,7 @@ G* take_bound() {
 }
 
 void park_bound(M* m, G* g, Commit commit, void* argument) {
+  if (traced()) trace_switch(m, g, nullptr);
   g->thread = m;
   bool ends = !get_in_place(m);
   // The thread itself runs the commit step. A waker that wakes the goroutine meanwhile causes
@@ -141,6 +149,7 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
   if (ends) abandon_goroutine(m);
   if (!waits) {
     g->move(GState::waiting, GState::runnable);
+    if (traced()) trace_ready(m, g, Place::ring, Source::goroutine);
     put_last(m, g);
   }
   see_to_owed_timer(m);
@@ -148,6 +157,7 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
   let_go(std::exchange(m->p, nullptr));
   if (sleep_in_place(m) != Goes::with_p) abandon_goroutine(m);
   g->state.store(GState::running, base::relaxed);
+  if (traced()) trace_run(m, g);
 }
 
 void yield_bound(M* m, G* g) {

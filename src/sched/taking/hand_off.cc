@@ -6,6 +6,7 @@
 #include "base/guard.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 
 namespace magpie::sched {
@@ -37,6 +38,8 @@ void begin_with(M* m, P* p) {
   m->p = p;
   runtime->chaos.disturb();
   p->begin_hold(m, base::now_ns());
+  if (traced()) [[unlikely]]
+    trace_proc_begin(m);
   runtime->chaos.muddle(p);
   runtime->pins.bind(m);
   runtime->sysmon.wake_if_asleep();
@@ -146,6 +149,8 @@ bool take_idle_p(M* m) {
   }
   begin_with(m, p);
   note_back(m);
+  if (traced()) [[unlikely]]
+    trace_back(m);
   return true;
 }
 

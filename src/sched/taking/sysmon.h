@@ -78,6 +78,7 @@ class Sysmon {
   enum class Need { none, others, woken, urgent };
   // The holder's thread sleeps; or has used up its slice; or waits for a CPU.
   enum class Because { blocked, ran_long, was_descheduled };
+  static trace::Why why_of(const M* m, Because because);
 
   void run();
   void look_around();

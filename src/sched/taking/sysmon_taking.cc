@@ -75,6 +75,11 @@ bool Sysmon::too_many_run_on() const {
   return runtime->without_p.computing() >= static_cast<int>(runtime->ps.count());
 }
 
+trace::Why Sysmon::why_of(const M* m, Because because) {
+  if (because != Because::blocked) return trace::Why::used_its_slice;
+  return m->is_in_blocking_call() ? trace::Why::blocking : trace::Why::blocks_undeclared;
+}
+
 // The P was taken from m: tells sysmon, the P and the counters.
 void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
   bool blocked = because == Because::blocked;
@@ -104,7 +109,7 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   if (runs_on && too_many_run_on()) return retry_later(p, kUsualGapNs);
   Heir heir = choose_heir(p, because, need);
   if (heir.is_nobody() && !is_to_be_given_up(p)) return retry_later(p, kLongestGapNs);
-  if (!take_from(m, p)) {
+  if (!take_from(m, p, why_of(m, because))) {
     put_back(heir);
     return retry_later(p, kUsualGapNs);
   }
@@ -121,7 +126,7 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
 }
 
 void Sysmon::take_for_stopped_world(P* p, M* m) {
-  if (!take_from(m, p)) return;
+  if (!take_from(m, p, trace::Why::world_stops)) return;
   runtime->without_p.add();
   runtime->without_p.note(m, now_ns_, WithoutP::Computes::no);
   p->seen = P::Seen{};

@@ -4,15 +4,22 @@
 #include "sched/rest/rest.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/bound.h"
 
 namespace magpie::sched {
 
 // The P that an M outside holds does not change meanwhile.
-bool take_from(M* m, const P* p) {
+bool take_from(M* m, P* p, trace::Why why) {
   if (!m->grip.ask()) return false;
   bool holds_it = m->grip.is_outside_for_taker() && p->holder.load(base::relaxed) == m;
-  if (holds_it && m->grip.confirm()) return true;
+  // m's goroutine may go on, and even end, once the P is taken.
+  std::uint64_t now = traced() ? trace::ticks_now() : 0;
+  std::uint64_t goroutine = now != 0 && holds_it ? id_of_current(m) : 0;
+  if (holds_it && m->grip.confirm()) {
+    if (now != 0) trace_taken(p, goroutine, why, now);
+    return true;
+  }
   m->grip.withdraw();
   return false;
 }

@@ -13,7 +13,7 @@
 namespace magpie::sched {
 
 // [grip] False: the M has come back, or no longer holds p.
-[[nodiscard]] bool take_from(M* m, const P* p);
+[[nodiscard]] bool take_from(M* m, P* p, trace::Why why);
 
 // One of the three, or nobody.
 struct Heir {

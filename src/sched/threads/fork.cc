@@ -8,11 +8,13 @@
 #include "sched/run_end.h"
 #include "sched/threads/overflow.h"
 #include "sched/timers.h"
+#include "trace/recorder.h"
 
 namespace magpie::sched {
 namespace {
 
 void in_child() {
+  trace::Recorder::forget();
   forget_waiting_threads();
   // Another thread may have been anywhere in run(), or at the gate, also while there was no
   // runtime.

@@ -1,0 +1,620 @@
+#include "trace/recorder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/event.h"
+#include "base/guard.h"
+#include "base/lock.h"
+#include "base/os.h"
+#include "trace/buffer.h"
+#include "trace/crash.h"
+#include "trace/modules.h"
+#include "trace/stream.h"
+
+namespace magpie::trace {
+
+namespace detail {
+base::Atomic<bool> magpie_trace_is_on{false};  // atomic, a hint: see buffer.h
+Buffer* buffers = nullptr;
+}  // namespace detail
+
+base::Lock Outside::lock_;
+Buffer Outside::buffer_{Buffer::OfOutside{}};
+
+[[gnu::noinline]] void anchor() {}
+
+namespace {
+
+constexpr std::size_t kGenerationBytes = std::size_t{16} << 20;
+constexpr std::size_t kLeastBlocks = 64;
+
+struct State {
+  Plan plan;
+  Host host{};
+  Instant origin;
+  std::uint64_t ticks_per_second = 0;
+  std::int64_t wall_ns = 0;
+  bool is_running = false;  // between switch_on() and switch_off(), guarded by `switching`
+  bool is_ending = false;   // finish() has begun
+  Sums end_totals{};        // when it was switched off
+  std::string prologue;     // flight: what the last words of a crash begin with
+
+  // the blocks
+  Blocks blocks;
+  std::byte* memory = nullptr;
+  std::size_t block_count = 0;
+
+  // the file
+  int fd = -1;
+  off_t good_bytes = 0;  // of whole blocks
+  std::size_t generation_bytes = 0;
+  std::size_t next_generation_at = kGenerationBytes;
+  std::uint64_t lost_in_file = 0;
+  std::string failure;  // why a block could not be written; empty: all were
+
+  // the thread
+  pthread_t thread{};
+  base::Event wake_up;
+  base::Atomic<bool> stop{false};       // atomic, a hint: set before the event
+  base::Atomic<bool> signalled{false};  // atomic, a hint: a signal asks for a snapshot
+};
+
+// For everything but the blocks. Its holder may block, and a goroutine that holds it may move to
+// another thread. Nobody takes it inside the runtime.
+base::UncheckedLock control;
+// For `state` and State::is_running, inside the runtime too.
+base::Lock switching;
+State* state = nullptr;  // from prepare() to finish()
+struct sigaction before_signal;
+
+class Control {
+ public:
+  Control() { control.lock(); }
+  ~Control() { control.unlock(); }
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+};
+
+Block* block_at(std::size_t index) {
+  return std::launder(reinterpret_cast<Block*>(state->memory + index * kBlockBytes));
+}
+
+std::string with_reason(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+// ---- writing to a descriptor. Safe in a signal handler.
+
+bool write_all(int fd, const void* data, std::size_t bytes) {
+  auto* from = static_cast<const char*>(data);
+  while (bytes != 0) {
+    ssize_t written = write(fd, from, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    from += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+BlockHeader header_of(BlockType type, std::uint32_t generation, std::size_t bytes) {
+  return {.magic = kBlockMagic,
+          .type = static_cast<std::uint8_t>(type),
+          .flags = 0,
+          .stream = kOutsideStream,
+          .generation = generation,
+          .payload_bytes = static_cast<std::uint32_t>(bytes),
+          .first_ticks = ticks_now()};
+}
+
+BlockHeader header_of(const Block& block, std::size_t bytes) {
+  return {.magic = kBlockMagic,
+          .type = static_cast<std::uint8_t>(BlockType::events),
+          .flags = 0,
+          .stream = block.stream,
+          .generation = block.generation,
+          .payload_bytes = static_cast<std::uint32_t>(bytes),
+          .first_ticks = block.first_ticks};
+}
+
+bool write_block(int fd, const BlockHeader& header, const void* payload) {
+  return write_all(fd, &header, sizeof header) && write_all(fd, payload, header.payload_bytes);
+}
+
+void append_block(std::string& out, const BlockHeader& header, std::string_view payload) {
+  out.append(reinterpret_cast<const char*>(&header), sizeof header);
+  out.append(payload);
+}
+
+int open_to_write(const char* path) {
+  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+// ---- payloads
+
+Totals named(const Sums& sums) {
+  Totals totals;
+  for (std::size_t i = 0; i < state->host.total_names.size(); ++i)
+    totals.emplace_back(state->host.total_names[i], sums[i]);
+  return totals;
+}
+
+Sums totals_now() {
+  Sums sums{};
+  state->host.totals(sums);
+  return sums;
+}
+
+std::string begin_payload(const Sums& totals) {
+  BeginPayload begin;
+  begin.origin = state->origin;
+  begin.now = instant_now();
+  begin.ticks_per_second = state->ticks_per_second;
+  begin.wall_ns = state->wall_ns;
+  begin.pid = getpid();
+  begin.procs = state->host.procs();
+  begin.anchor = reinterpret_cast<std::uint64_t>(&anchor);
+  begin.program = program_path();
+  begin.totals = named(totals);
+  return encode(begin);
+}
+
+std::string end_payload(const Sums& totals) {
+  EndPayload end;
+  end.now = instant_now();
+  end.lost = state->lost_in_file + Outside::lost();
+  for (std::size_t i = 0; i < state->blocks.streams(); ++i) end.lost += detail::buffers[i].lost();
+  end.totals = named(totals);
+  return encode(end);
+}
+
+// ---- the file
+
+// What a block that cannot be written would have told.
+std::uint64_t count_events(const std::uint8_t* payload, std::size_t bytes) {
+  Decoding decoding;
+  Strings strings;
+  for (const KindInfo& kind : kKindInfo) decoding.kinds.emplace_back(kind.args);
+  decoding.strings = &strings;
+  Stream stream(0, {{BlockHeader{}, payload, bytes, &decoding}});
+  std::uint64_t count = 0;
+  while (stream.advance()) ++count;
+  return count;
+}
+
+// False: the file could not be written, and is as it was before.
+bool add_to_file(const BlockHeader& header, const void* payload) {
+  if (write_block(state->fd, header, payload)) {
+    state->good_bytes += static_cast<off_t>(sizeof header + header.payload_bytes);
+    return true;
+  }
+  std::string failure = with_reason(state->plan.path);
+  // If half a block stays behind, the reader skips it.
+  if (ftruncate(state->fd, state->good_bytes) == 0)
+    (void)lseek(state->fd, state->good_bytes, SEEK_SET);
+  if (state->failure.empty())
+    base::warn("trace: %s; events are lost for as long as that lasts", failure.c_str());
+  state->failure = std::move(failure);
+  return false;
+}
+
+void add_to_file(BlockType type, std::string_view payload, std::uint8_t flags = 0) {
+  BlockHeader header = header_of(type, state->blocks.generation(), payload.size());
+  header.flags = flags;
+  (void)add_to_file(header, payload.data());
+}
+
+void write_full_blocks() {
+  while (Block* block = state->blocks.take_full()) {
+    std::size_t bytes = block->used();
+    state->generation_bytes += bytes;
+    if (!add_to_file(header_of(*block, bytes), data_of(block)))
+      state->lost_in_file += count_events(data_of(block), bytes);
+    state->blocks.give(block);
+  }
+}
+
+void begin_generation(const Sums& totals, const StateList& states, std::uint8_t flags) {
+  add_to_file(BlockType::begin, begin_payload(totals), flags);
+  add_to_file(BlockType::modules, encode_modules());
+  add_to_file(BlockType::states, states.view());
+  state->generation_bytes = 0;
+  state->next_generation_at = std::max(kGenerationBytes, 2 * states.view().size());
+}
+
+// Events that are written from now on belong to the next generation. A P that sleeps keeps its
+// block: the block tells its generation, wherever it comes in the file.
+void cut() {
+  Sums totals = totals_now();
+  add_to_file(BlockType::end, end_payload(totals));
+  state->blocks.next_generation();
+  for (std::size_t i = 0; i < state->blocks.streams(); ++i) detail::buffers[i].ask_for_new_block();
+  Outside::ask_for_new_block();
+  StateList states;
+  state->host.states(states);
+  begin_generation(totals, states, 0);
+}
+
+bool is_running() {
+  base::Guard hold(switching);
+  return state->is_running;
+}
+
+void* serve(void*) {
+  pthread_setname_np(pthread_self(), "magpie-trace");
+  for (;;) {
+    state->wake_up.wait();
+    if (state->stop.load(base::relaxed)) return nullptr;
+    if (state->signalled.exchange(false, base::relaxed)) {
+      std::string error = Recorder::snapshot(state->plan.path);
+      if (!error.empty()) base::warn("trace: %s", error.c_str());
+    }
+    if (state->plan.flight) continue;
+    Control hold;
+    write_full_blocks();
+    if (state->generation_bytes >= state->next_generation_at && is_running()) cut();
+  }
+}
+
+// ---- the flight recorder
+
+struct Copy {
+  BlockHeader header;
+  std::size_t offset;
+};
+
+// Copies the blocks, oldest first, while their writers go on. A block that is reused meanwhile is
+// left out: it was the oldest.
+std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
+  std::vector<std::pair<std::uint64_t, Block*>> order;
+  for (std::size_t i = 0; i < state->block_count; ++i) {
+    Block* block = block_at(i);
+    if (std::uint64_t sequence = state->blocks.sequence_of(block)) order.emplace_back(sequence, block);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Copy> copies;
+  if (!memory.grow_to(std::max<std::size_t>(order.size(), 1) * kBlockBytes)) return copies;
+  std::size_t offset = 0;
+  for (auto [sequence, block] : order) {
+    if (!state->blocks.pin(block, sequence)) continue;
+    std::size_t bytes = block->used();
+    std::memcpy(memory.data() + offset, data_of(block), bytes);
+    copies.push_back({header_of(*block, bytes), offset});
+    state->blocks.unpin(block);
+    offset += bytes;
+  }
+  return copies;
+}
+
+// False: there is no flight recorder.
+bool list_states_of_flight(StateList& states) {
+  void (*list)(StateList&) = nullptr;
+  {
+    Control hold;
+    if (state == nullptr || !state->plan.flight) return false;
+    list = state->host.states;
+  }
+  list(states);
+  return true;
+}
+
+std::string make_prologue() {
+  char header[kFileHeaderBytes];
+  write_file_header(header);
+  std::string out(header, sizeof header);
+  std::string begin = begin_payload(Sums{}), modules = encode_modules();
+  std::uint32_t generation = state->blocks.generation();
+  append_block(out, header_of(BlockType::begin, generation, begin.size()), begin);
+  append_block(out, header_of(BlockType::modules, generation, modules.size()), modules);
+  return out;
+}
+
+// In the handler of a signal, while other threads may still write: no lock, no memory.
+void write_last_words() {
+  detail::magpie_trace_is_on.store(false, base::relaxed);
+  int fd = open_to_write(state->plan.path.c_str());
+  if (fd < 0) return;
+  bool good = write_all(fd, state->prologue.data(), state->prologue.size());
+  for (std::size_t i = 0; i < state->block_count && good; ++i) {
+    Block* block = block_at(i);
+    if (block->is_free) continue;
+    std::size_t bytes = block->used();
+    good = write_block(fd, header_of(*block, bytes), data_of(block));
+  }
+  close(fd);
+}
+
+void on_signal(int) {
+  int saved_errno = errno;
+  state->signalled.store(true, base::relaxed);
+  state->wake_up.set();
+  errno = saved_errno;
+}
+
+// ---- setting up
+
+bool map_blocks() {
+  std::size_t count = std::max(state->plan.bytes / kBlockBytes, kLeastBlocks);
+  void* memory = base::os().map(nullptr, count * kBlockBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  state->memory = static_cast<std::byte*>(memory);
+  state->block_count = count;
+  for (std::size_t i = count; i-- > 0;)
+    state->blocks.add(new (state->memory + i * kBlockBytes) Block);
+  state->blocks.set_when_short(state->plan.flight ? Blocks::WhenShort::recycle
+                                                  : Blocks::WhenShort::refuse);
+  return true;
+}
+
+bool map_buffers() {
+  if (detail::buffers != nullptr) return true;
+  void* memory = base::os().map(nullptr, kMostStreams * sizeof(Buffer), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  detail::buffers = static_cast<Buffer*>(memory);  // zero bytes are a Buffer that is not used yet
+  return true;
+}
+
+// A short look is enough for a guess: readers compare instants that are further apart.
+void read_clocks() {
+  state->origin = instant_now();
+  state->wall_ns = base::read_clock(CLOCK_REALTIME);
+  Instant later;
+  do {
+    later = instant_now();
+  } while (later.ns - state->origin.ns < 1'000'000);
+  auto ns = static_cast<double>(later.ns - state->origin.ns);
+  auto ticks = static_cast<double>(later.ticks - state->origin.ticks);
+  state->ticks_per_second = static_cast<std::uint64_t>(ticks * 1e9 / ns);
+}
+
+std::string open_file() {
+  state->fd = open_to_write(state->plan.path.c_str());
+  if (state->fd < 0) return with_reason(state->plan.path);
+  char header[kFileHeaderBytes];
+  write_file_header(header);
+  if (!write_all(state->fd, header, sizeof header)) return with_reason(state->plan.path);
+  state->good_bytes = sizeof header;
+  return {};
+}
+
+std::string set_up() {
+  if (!map_buffers() || !map_blocks()) return "no memory for the trace";
+  if (!state->plan.flight) {
+    if (std::string error = open_file(); !error.empty()) return error;
+  }
+  if (base::os().create_thread(&state->thread, nullptr, serve, nullptr) != 0)
+    return "no thread for the trace";
+  read_clocks();
+  return {};
+}
+
+void tear_down() {
+  if (state->memory != nullptr) munmap(state->memory, state->block_count * kBlockBytes);
+  if (state->fd >= 0) close(state->fd);
+  delete std::exchange(state, nullptr);
+}
+
+// While nobody writes.
+void close_blocks() {
+  for (std::size_t i = 0; i < state->blocks.streams(); ++i) {
+    if (Block* block = detail::buffers[i].reset()) state->blocks.put_full(block);
+  }
+}
+
+}  // namespace
+
+// ---- a stream needs a block
+
+Block* Buffer::reset() {
+  Block* block = std::exchange(block_, nullptr);
+  at_ = nullptr;
+  limit_.store(nullptr, base::relaxed);
+  current_ = 0;
+  return block;
+}
+
+std::uint8_t* Buffer::open(std::uint64_t now) {
+  if (!is_outside_) stream_ = static_cast<std::uint16_t>(this - detail::buffers);
+  Block* filled = std::exchange(block_, nullptr);
+  block_ = state->blocks.exchange(filled, stream_, now);
+  if (filled != nullptr && !state->plan.flight) state->wake_up.set();
+  if (block_ == nullptr) {
+    at_ = nullptr;
+    limit_.store(nullptr, base::relaxed);
+    lost_ = lost_ + 1;
+    return nullptr;
+  }
+  limit_.store(end_of(block_), base::relaxed);
+  last_ticks_ = now;
+  last_object_ = 0;
+  at_ = put_number(data_of(block_), current_);
+  auto lost = static_cast<std::uint32_t>(lost_);
+  if (std::uint64_t more = lost - std::exchange(lost_told_, lost); more != 0)
+    put(now, Kind::lost, more);
+  return at_;
+}
+
+// ---- the list of states
+
+std::uint8_t* StateList::room() {
+  std::size_t wanted = used_ + kLongestEvent;
+  if (wanted > bytes_.capacity() && !bytes_.grow_to(2 * wanted + 65536, used_)) return nullptr;
+  if (used_ == 0) done(put_number(bytes_.data(), 0));  // no goroutine runs on this stream
+  return bytes_.data() + used_;
+}
+
+void StateList::add_goroutine(std::uint64_t g, std::uint8_t its_state, std::uint8_t reason,
+                              std::uint64_t object_or_proc, std::uint64_t body) {
+  std::uint8_t* at = room();
+  if (at == nullptr) return;
+  *at = static_cast<std::uint8_t>(Kind::state);
+  at = put_number(at + 1, 0);
+  at = put_number(at, g);
+  at = put_number(at, its_state);
+  at = put_number(at, reason);
+  at = put_number(at, zigzag(object_or_proc - std::exchange(last_object_, object_or_proc)));
+  done(put_number(at, coded_pc(body)));
+}
+
+void StateList::add_proc(std::uint64_t thread, std::uint64_t index) {
+  std::uint8_t* at = room();
+  if (at == nullptr) return;
+  *at = static_cast<std::uint8_t>(Kind::proc_begin);
+  at = put_number(at + 1, 0);
+  at = put_number(at, thread);
+  done(put_number(at, index));
+}
+
+// ---- the door
+
+std::string Recorder::prepare(const Plan& plan, const Host& host) {
+  Control hold;
+  if (state != nullptr) return "a trace is being recorded already";
+  state = new State;
+  state->plan = plan;
+  state->host = host;
+  std::string error = set_up();
+  if (!error.empty()) {
+    tear_down();
+    return error;
+  }
+  if (plan.flight && plan.signal != 0) {
+    struct sigaction action = {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(plan.signal, &action, &before_signal);
+  }
+  if (plan.flight && plan.on_crash && !plan.path.empty()) install_crash_handlers(write_last_words);
+  return {};
+}
+
+bool Recorder::is_prepared() {
+  Control hold;
+  return state != nullptr;
+}
+
+bool Recorder::switch_on(const Start& start) {
+  base::Guard hold(switching);
+  if (state == nullptr || std::exchange(state->is_running, true)) return false;
+  // A flight recorder forgets the run() before: its goroutines had the same numbers.
+  while (state->plan.flight) {
+    Block* old = state->blocks.take_full();
+    if (old == nullptr) break;
+    state->blocks.give(old);
+  }
+  if (start.proc >= 0) detail::buffers[start.proc].set_current(start.goroutine);
+  base::Guard outside(Outside::lock_);
+  detail::magpie_trace_is_on.store(true, base::relaxed);
+  return true;
+}
+
+bool Recorder::switch_off(const Sums& totals) {
+  base::Guard hold(switching);
+  if (state == nullptr || !std::exchange(state->is_running, false)) return false;
+  state->end_totals = totals;
+  {
+    base::Guard outside(Outside::lock_);
+    detail::magpie_trace_is_on.store(false, base::relaxed);
+    if (Block* block = Outside::buffer_.reset()) state->blocks.put_full(block);
+  }
+  close_blocks();
+  return true;
+}
+
+void Recorder::write_beginning(const Start& start) {
+  Control hold;
+  if (state == nullptr) return;
+  if (state->plan.flight) {
+    state->prologue = make_prologue();
+  } else {
+    begin_generation(start.totals, start.states, start.is_new_run ? kNewRun : 0);
+  }
+}
+
+void Recorder::write_end() {
+  Control hold;
+  if (state == nullptr || state->plan.flight) return;
+  write_full_blocks();
+  add_to_file(BlockType::end, end_payload(state->end_totals));
+  state->blocks.next_generation();
+}
+
+std::string Recorder::finish() {
+  pthread_t thread;
+  {
+    Control hold;
+    if (state == nullptr || std::exchange(state->is_ending, true))
+      return "no trace is being recorded";
+    state->stop.store(true, base::relaxed);
+    state->wake_up.set();
+    thread = state->thread;
+  }
+  pthread_join(thread, nullptr);
+  Control hold;
+  if (state->plan.flight) {
+    remove_crash_handlers();
+    if (state->plan.signal != 0) sigaction(state->plan.signal, &before_signal, nullptr);
+  }
+  std::string failure = state->failure;
+  base::Guard quick(switching);
+  for (std::size_t i = 0; i < state->blocks.streams(); ++i) detail::buffers[i].forget_lost();
+  Outside::buffer_.forget_lost();
+  tear_down();
+  return failure;
+}
+
+std::string Recorder::snapshot(const std::string& path) {
+  // Before the lock: a goroutine that enters the runtime may never come back, if run() ends.
+  StateList states;
+  if (!list_states_of_flight(states)) return "no flight recorder is on";
+  Control hold;
+  if (state == nullptr) return "no flight recorder is on";
+  std::string prologue = make_prologue();
+  base::PageArray<std::uint8_t> memory;
+  std::vector<Copy> copies = copy_blocks(memory);
+  std::string end = end_payload(Sums{});
+
+  int fd = open_to_write(path.c_str());
+  if (fd < 0) return with_reason(path);
+  std::uint32_t generation = state->blocks.generation();
+  bool good = write_all(fd, prologue.data(), prologue.size());
+  for (const Copy& copy : copies)
+    good = good && write_block(fd, copy.header, memory.data() + copy.offset);
+  BlockHeader header = header_of(BlockType::states, generation, states.view().size());
+  good = good && write_block(fd, header, states.view().data());
+  good = good && write_block(fd, header_of(BlockType::end, generation, end.size()), end.data());
+  std::string error = good ? std::string() : with_reason(path);
+  close(fd);
+  return error;
+}
+
+void Recorder::forget() {
+  new (&switching) base::Lock;
+  detail::magpie_trace_is_on.store(false, base::relaxed);
+  new (&control) base::UncheckedLock;
+  new (&Outside::lock_) base::Lock;
+  (void)Outside::buffer_.reset();
+  if (detail::buffers != nullptr) {
+    munmap(detail::buffers, kMostStreams * sizeof(Buffer));
+    detail::buffers = nullptr;
+  }
+  if (state == nullptr) return;
+  if (state->plan.flight) remove_crash_handlers();
+  state = nullptr;  // the parent's thread is not here: what it used stays as it is
+}
+
+}  // namespace magpie::trace

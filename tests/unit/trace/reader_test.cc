@@ -1,0 +1,208 @@
+#include "trace/reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "trace/file_builder.h"
+#include "trace/goroutine_map.h"
+
+namespace magpie::trace {
+namespace {
+
+std::vector<Event> all_events(Reader& reader) {
+  std::vector<Event> events;
+  for (Event event; reader.next(event);) events.push_back(event);
+  return events;
+}
+
+Reader read_trace(std::string bytes) {
+  std::string error;
+  std::optional<Reader> reader = Reader::from_bytes(std::move(bytes), error);
+  EXPECT_TRUE(reader.has_value()) << error;
+  return std::move(*reader);
+}
+
+// Two goroutines on two Ps: 1 starts 2, which another P steals and runs.
+FileBuilder two_procs() {
+  FileBuilder file({.procs = 2});
+  file.put(0, 100, Kind::proc_begin, {77, 0});
+  file.put(0, 110, Kind::create, {1, 0x1000, 0, 0});
+  file.put(0, 120, Kind::run, {1, 0});
+  file.put(0, 200, Kind::create, {2, 0x2000, 0, 0x3000});
+  file.put(1, 210, Kind::proc_begin, {78, 1});
+  file.put(1, 300, Kind::steal, {0, 1, 1});
+  file.put(1, 310, Kind::run, {2, 7});
+  file.put(0, 400, Kind::park, {4, 0xabc});
+  file.put(1, 500, Kind::ready, {1, 0, 0});
+  return file;
+}
+
+TEST(TraceReader, GivesTheEventsOfAllStreamsInTheOrderOfTime) {
+  Reader reader = read_trace(two_procs().finish());
+  std::vector<Event> events = all_events(reader);
+  ASSERT_EQ(events.size(), 9u);
+  for (std::size_t i = 1; i < events.size(); ++i)
+    EXPECT_LE(events[i - 1].time_ns, events[i].time_ns);
+  EXPECT_EQ(events[3].args[1], 0x2000u);
+  EXPECT_EQ(events[3].args[3], 0x3000u);
+  EXPECT_EQ(events[7].goroutine, 1u);  // the one that parks
+  EXPECT_EQ(events[7].args[1], 0xabcu);
+  EXPECT_EQ(reader.repairs(), 0u);
+  EXPECT_TRUE(reader.info().is_whole);
+}
+
+TEST(TraceReader, AnEventWaitsForTheOneThatExplainsIt) {
+  FileBuilder file({.procs = 2});
+  file.put(0, 100, Kind::proc_begin, {77, 0});
+  file.put(1, 100, Kind::proc_begin, {78, 1});
+  file.put(1, 200, Kind::run, {5, 7});  // its clock is a hair behind
+  file.put(0, 210, Kind::create, {5, 0, 0, 0});
+  Reader reader = read_trace(file.finish());
+  std::vector<Event> events = all_events(reader);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[2].kind, Kind::run) << "a goroutine that nobody knows may run";
+  FileBuilder again({.procs = 2});
+  again.put(0, 100, Kind::create, {5, 0, 0, 0});
+  again.put(0, 110, Kind::run, {5, 0});
+  again.put(0, 120, Kind::park, {1, 0});
+  again.put(1, 200, Kind::run, {5, 7});
+  again.put(0, 210, Kind::ready, {5, 0, 0});
+  Reader repaired = read_trace(again.finish());
+  events = all_events(repaired);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[3].kind, Kind::ready);
+  EXPECT_EQ(events[4].kind, Kind::run);
+  EXPECT_EQ(repaired.repairs(), 0u);
+}
+
+TEST(TraceReader, BelievesAnEventThatNothingExplainsAndCountsIt) {
+  FileBuilder file;
+  file.put(0, 100, Kind::create, {5, 0, 0, 0});
+  file.put(0, 110, Kind::run, {5, 0});
+  file.put(0, 120, Kind::park, {1, 0});
+  file.put(0, 130, Kind::run, {5, 0});  // its `ready` was lost
+  Reader reader = read_trace(file.finish());
+  EXPECT_EQ(all_events(reader).size(), 4u);
+  EXPECT_EQ(reader.repairs(), 1u);
+}
+
+TEST(TraceReader, AGenerationReadAloneBeginsWithTheStatesThatItsEventsImply) {
+  FileBuilder file({.procs = 2});
+  file.put(0, 100, Kind::proc_begin, {77, 0});
+  for (std::uint64_t g = 1; g <= 3; ++g) file.put(0, 100, Kind::create, {g, 0, 0, 0});
+  file.put(0, 110, Kind::run, {1, 0});
+  file.put(0, 120, Kind::park, {1, 0});
+  file.put(0, 130, Kind::run, {2, 1});
+  file.next_generation(200);
+  file.put(0, 210, Kind::ready, {1, 0, 0});
+  file.put(0, 220, Kind::end);
+  file.put(0, 230, Kind::run, {3, 1});
+  Reader reader = read_trace(file.finish());
+  ASSERT_EQ(reader.generations().size(), 2u);
+  reader.seek(reader.generations()[1]);
+  std::vector<Event> events = all_events(reader);
+  ASSERT_EQ(events.size(), 7u);
+  EXPECT_EQ(events[0].kind, Kind::proc_begin);
+  std::vector<GoState> states;
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(events[i].kind, Kind::state);
+    EXPECT_EQ(events[i].args[0], static_cast<std::uint64_t>(i));
+    states.push_back(static_cast<GoState>(events[i].args[1]));
+  }
+  EXPECT_EQ(states, (std::vector{GoState::waiting, GoState::running, GoState::runnable}));
+  EXPECT_EQ(events[5].goroutine, 2u);  // whose end it is
+  EXPECT_EQ(reader.repairs(), 0u);
+}
+
+TEST(TraceReader, GivesTheSameNumberToTheSameText) {
+  FileBuilder file;
+  file.text(0, 1, Kind::region_begin, {"parse"});
+  file.text(0, 2, Kind::region_end, {"parse"});
+  file.text(0, 3, Kind::log, {"http", "GET /"});
+  Reader reader = read_trace(file.finish());
+  std::vector<Event> events = all_events(reader);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].args[0], events[1].args[0]);
+  EXPECT_EQ(reader.string(events[0].args[0]), "parse");
+  EXPECT_EQ(reader.string(events[2].args[0]), "http");
+  EXPECT_EQ(reader.string(events[2].args[1]), "GET /");
+}
+
+TEST(TraceReader, ReadsWhatIsThereOfAFileThatIsCutOffAnywhere) {
+  const std::string whole = two_procs().finish();
+  std::size_t most = 0;
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    std::string error;
+    std::optional<Reader> reader = Reader::from_bytes(whole.substr(0, bytes), error);
+    if (!reader) {
+      EXPECT_LT(bytes, kFileHeaderBytes);
+      EXPECT_FALSE(error.empty());
+      continue;
+    }
+    EXPECT_FALSE(reader->info().is_whole);
+    std::size_t count = all_events(*reader).size();
+    EXPECT_LE(count, 10u);  // `proc_begin` may be implied
+    most = std::max(most, count);
+  }
+  EXPECT_GE(most, 9u);
+}
+
+TEST(TraceReader, GoesOnBehindBytesThatAreNoBlock) {
+  FileBuilder file;
+  file.put(0, 1, Kind::create, {1, 0, 0, 0});
+  file.next_generation(10);
+  file.put(0, 11, Kind::run, {1, 0});
+  std::string bytes = file.finish();
+  bytes.insert(kFileHeaderBytes, "rubbish");
+  Reader reader = read_trace(bytes);
+  EXPECT_EQ(all_events(reader).size(), 2u);
+  EXPECT_FALSE(reader.info().is_whole);
+}
+
+TEST(TraceReader, RefusesWhatIsNoTraceAndSaysWhy) {
+  std::string error;
+  EXPECT_FALSE(Reader::from_bytes("hello, this is some text", error).has_value());
+  EXPECT_NE(error.find("MAGPIE TRACE"), std::string::npos);
+  std::string newer = two_procs().finish();
+  newer[14] = 99;
+  EXPECT_FALSE(Reader::from_bytes(newer, error).has_value());
+  EXPECT_NE(error.find("version 99"), std::string::npos);
+  EXPECT_FALSE(Reader::open("/there/is/no/such/file", error).has_value());
+}
+
+TEST(TraceFormat, NumbersOfEverySizeComeBack) {
+  for (int shift = 0; shift < 64; ++shift) {
+    for (std::uint64_t value : {std::uint64_t{1} << shift, (std::uint64_t{1} << shift) - 1}) {
+      std::uint8_t bytes[16];
+      std::uint8_t* end = put_number(bytes, value);
+      Input input(bytes, static_cast<std::size_t>(end - bytes));
+      EXPECT_EQ(input.number(), value);
+      EXPECT_TRUE(input.is_at_end());
+      EXPECT_EQ(unzigzag(zigzag(value)), value);
+      Input cut_off(bytes, static_cast<std::size_t>(end - bytes) - 1);
+      EXPECT_EQ(cut_off.number(), 0u);
+      EXPECT_TRUE(cut_off.is_broken());
+    }
+  }
+}
+
+TEST(GoroutineMap, KeepsItsEntriesWhileOthersComeAndGo) {
+  GoroutineMap<std::uint64_t> map;
+  for (std::uint64_t g = 1; g <= 5000; ++g) {
+    map.need(g) = 3 * g;
+    if (g % 3 == 0) map.erase(g - 1);
+  }
+  for (std::uint64_t g = 1; g <= 5000; ++g) {
+    bool erased = g % 3 == 2 && g != 5000;
+    std::uint64_t* there = map.find(g);
+    ASSERT_EQ(there == nullptr, erased) << g;
+    if (!erased) {
+      EXPECT_EQ(*there, 3 * g);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace magpie::trace
