@@ -84,7 +84,8 @@ function stealPanel(panel) {
             title:
               thief === victim
                 ? ""
-                : `P${thief} from P${victim}: ${cell.hits + cell.misses} tries, ${cell.hits} steals, ` +
+                : `P${thief} from P${victim}: ${cell.hits + cell.misses} tries, ` +
+                  `${cell.hits} steals, ` +
                   `${cell.moved} goroutines, ${cell.from_next_slot} of them from runnext\n` +
                   `until the first ran: ${mean(cell.until_ran_ns, cell.ran)} on average, ` +
                   `${formatNs(cell.longest_ns)} at most\n` +

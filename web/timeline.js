@@ -1,8 +1,8 @@
 // timeline.js: who ran where and when, over a trace of any length.
 //
 // The server gives tiles. A tile of level L covers 512 cells of 2^L ns; what is shorter than a cell
-// comes merged. So a screen needs a handful of tiles at any zoom, and what they cost does not depend
-// on the number of events. While a tile is on its way, a coarser one is drawn in its place.
+// comes merged. So a screen needs a handful of tiles at any zoom, and what they cost does not
+// depend on the number of events. While a tile is on its way, a coarser one is drawn in its place.
 
 const kCells = 512;
 const kKeep = 240; // tiles

@@ -3,8 +3,8 @@
 
 namespace demo {
 
-// Runs the load `rounds` times, or again and again until Ctrl-C if that is 0, and shows it on a page
-// whose address it prints. Returns the exit code.
+// Runs the load `rounds` times, or again and again until Ctrl-C if that is 0. Prints the address of
+// a page that shows it. Returns the exit code.
 int run_web(int rounds);
 
 }  // namespace demo

@@ -70,8 +70,8 @@ class [[nodiscard]] Server {
 // that is not a loopback address without a token; else as http::Server::listen().
 Server serve(std::string_view where = "127.0.0.1:0", ServeOptions options = {});
 
-// Shows a trace file instead, as `magpie trace view` does. Throws std::runtime_error for a file that
-// is no trace; else as serve().
+// Shows a trace file instead, as `magpie trace view` does. Throws std::runtime_error if the file is
+// no trace; else as serve().
 Server serve_trace(const std::string& path, std::string_view where = "127.0.0.1:0",
                    ServeOptions options = {});
 

@@ -11,8 +11,8 @@
 
 namespace magpie::view {
 
-// Groups of goroutines with equal stacks in which the text occurs: in a number, name, state, reason,
-// function or file. An empty text occurs in all.
+// Groups of goroutines with equal stacks in which the text occurs: in a number, name, state,
+// reason, function or file. An empty text occurs in all.
 std::string goroutines_json(const GoroutineDump& dump, std::string_view text);
 
 // Tells which code starts goroutines that wait and become more.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "view/json.h"
 #include "view/metrics.h"
 #include "view/page.h"
+#include "view/recording.h"
 #include "view/stats_json.h"
 
 namespace magpie::view {
@@ -52,6 +54,12 @@ std::int64_t number(const http::Request& request, std::string_view name) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : 0;
 }
 
+// How long to record: what the request says, at most a minute.
+std::chrono::seconds seconds_of(const http::Request& request, std::int64_t otherwise) {
+  const std::int64_t given = number(request, "seconds");
+  return std::chrono::seconds(std::clamp<std::int64_t>(given > 0 ? given : otherwise, 1, 60));
+}
+
 }  // namespace
 
 void Site::answer(const http::Request& request, http::Response& response) {
@@ -67,6 +75,7 @@ void Site::answer(const http::Request& request, http::Response& response) {
   const std::string_view topic = topic_of(request);
   if (topic.empty()) return send_page(response);
   if (topic == "info") return send_info(response);
+  if (is_live_ && topic == "view/record") return record(request, response);
   if (topic.starts_with(kOfTrace))
     return send_of_trace(topic.substr(kOfTrace.size()), request, response);
   if (!is_live_ || !answer_live(topic, request, response)) throw http::StatusError(404);
@@ -86,12 +95,27 @@ bool Site::answer_live(std::string_view topic, const http::Request& request,
     std::ostringstream text;
     blocking([&text] { dump(text); });
     response.header("Content-Type", "text/plain; charset=utf-8").send(text.str());
+  } else if (topic == "trace") {
+    const Recording recording(seconds_of(request, 5));
+    response.header("Content-Type", "application/octet-stream");
+    response.header("Content-Disposition", "attachment; filename=\"magpie.trace\"");
+    response.send(recording.bytes());
   } else if (topic == "waits") {
     send_waits(response);
   } else {
     return false;
   }
   return true;
+}
+
+void Site::record(const http::Request& request, http::Response& response) {
+  auto recording = std::make_unique<Recording>(seconds_of(request, 1));
+  auto recorded = blocking([&] { return open_recording(std::move(recording)); });
+  {
+    std::lock_guard lock(mutex_);
+    trace_.swap(recorded);
+  }
+  send_info(response);
 }
 
 void Site::send_waits(http::Response& response) {
@@ -124,6 +148,7 @@ void Site::send_info(http::Response& response) {
   JsonWriter json;
   json.begin_object();
   json.member("live", is_live_).member("trace", shown != nullptr);
+  json.member("can_record", is_live_);
   json.member("program", is_live_ ? program_invocation_short_name : shown->program());
   json.member("pid", is_live_ ? getpid() : shown->pid());
   json.end_object();

@@ -34,6 +34,7 @@ class Site {
  private:
   std::shared_ptr<const TraceApi> trace();
   bool answer_live(std::string_view topic, const http::Request& request, http::Response& response);
+  void record(const http::Request& request, http::Response& response);
   void send_waits(http::Response& response);
   void send_page(http::Response& response);
   void send_info(http::Response& response);

@@ -2,8 +2,8 @@
 // same bytes.
 //
 // In each wave goroutine 1, on P0, starts kEach goroutines and waits for them. The other Ps steal
-// half of what P0 has left, one after the other. In every 50th wave P3 sleeps through it, and nobody
-// wakes it.
+// half of what P0 has left, one after the other. In every 50th wave P3 sleeps through it, and
+// nobody wakes it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -138,6 +138,23 @@ RT_TEST(DebugServer, ToolsFindTheProcessByItsNumber) {
   EXPECT_TRUE(has(answer, "\"pid\":" + std::to_string(getpid()))) << answer;
 }
 
+TEST(DebugServer, RecordsATraceOfTheProgram) {
+  run(Options{.procs = 2}, [] {
+    const debug::Server pages = debug::serve();
+    auto recorded = spawn([&] { return get(pages, "/debug/view/record?seconds=1"); });
+    while (!recorded.try_join_for(std::chrono::milliseconds(1))) {
+      WaitGroup all;
+      for (int i = 0; i < 10; ++i) all.go([] { yield(); });
+      all.wait();
+    }
+    EXPECT_TRUE(has(get(pages, "/debug/info"), "\"trace\":true"));
+    const std::string rows = get(pages, "/debug/view/goroutines?limit=1000");
+    EXPECT_TRUE(has(rows, "\"state\":\"ended\"")) << rows;
+    EXPECT_TRUE(has(get(pages, "/debug/view/summary"), "\"steals\":["));
+    EXPECT_TRUE(get(pages, "/debug/trace?seconds=1").starts_with("MAGPIE TRACE"));
+  });
+}
+
 TEST(DebugServer, AHandlerChecksHostOriginAndMethod) {
   run([] {
     http::Server server;
