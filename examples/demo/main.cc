@@ -5,8 +5,10 @@
 //   view       a plain thread that reads magpie::stats() and shows it, by way of
 //   picture    snapshots -> rows of text, row: text with colours, terminal: the screen or plain
 //              lines
+//   web        the same load on a page: `./run demo --web [ROUNDS]`
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -17,6 +19,7 @@
 #include "load.h"
 #include "terminal.h"
 #include "view.h"
+#include "web.h"
 
 namespace demo {
 namespace {
@@ -93,8 +96,15 @@ int run_demo() {
 }  // namespace
 }  // namespace demo
 
-int main() {
+int main(int argc, char** argv) {
   try {
+    if (argc > 1 && std::strcmp(argv[1], "--web") == 0) {
+      return demo::run_web(argc > 2 ? std::atoi(argv[2]) : 0);
+    }
+    if (argc > 1) {
+      std::fprintf(stderr, "usage: magpie_demo [--web [ROUNDS]]\n");
+      return 2;
+    }
     return demo::run_demo();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "magpie_demo: %s\n", error.what());

@@ -1,0 +1,21 @@
+# The room view: the library magpie_view (magpie::view), on magpie::http, with the page of web/
+# compiled in.
+
+if(NOT TARGET magpie_http)
+  message(STATUS "magpie::view is left out, as magpie::http is")
+  return()
+endif()
+
+magpie_add_library_room(view magpie_http)
+target_link_libraries(magpie_view PUBLIC magpie_analysis)
+
+file(GLOB magpie_web_files CONFIGURE_DEPENDS web/*.html web/*.css web/*.js)
+set(magpie_page_bytes ${CMAKE_CURRENT_BINARY_DIR}/page_bytes.cc)
+add_custom_command(OUTPUT ${magpie_page_bytes}
+  COMMAND ${CMAKE_COMMAND}
+    -D source_dir=${CMAKE_CURRENT_SOURCE_DIR}/web -D output=${magpie_page_bytes}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_page.cmake
+  DEPENDS ${magpie_web_files} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_page.cmake
+  VERBATIM)
+target_sources(magpie_view PRIVATE ${magpie_page_bytes})
+set_source_files_properties(${magpie_page_bytes} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
