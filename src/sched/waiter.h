@@ -16,7 +16,7 @@ class Waiter {
  public:
   // For the calling goroutine, or the calling thread. `object` is what it waits for: dumps show it,
   // see wait_object.h.
-  explicit Waiter(const void* object);
+  explicit Waiter(const void* object = nullptr);
   // For the goroutine that runs on m.
   Waiter(M* m, const void* object) : g_(m->current), object_(object) {}
 
