@@ -44,7 +44,7 @@ class World {
   World() {
     run("sdksf");
     run("cdksf");
-    sleep_for(50ms);  // until all is set up
+    wait_for_goroutines(1);  // this one
     before_ = Left();
   }
 
