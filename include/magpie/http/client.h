@@ -141,15 +141,27 @@ class Client {
   ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
                    BodySource& body);
 
-  // Without exceptions: an empty reply and the error, or none. What would be ProtocolError is errc::protocol_error, a URL
-  // or header that makes no sense errc::invalid_argument. std::bad_alloc is thrown, and so is what a BodySource throws that is
-  // no std::system_error.
+  // Without exceptions: the reply, or an empty one and the error. ProtocolError becomes
+  // errc::protocol_error; a URL or header that makes no sense is errc::invalid_argument. These
+  // still throw std::bad_alloc, and what a BodySource throws unless that is a std::system_error.
   Reply get(std::string_view url, std::error_code& error);
   Reply get(std::string_view url, const Headers& headers, std::error_code& error);
   Reply post(std::string_view url, std::string_view body, std::error_code& error);
   Reply post(std::string_view url, std::string_view body, const Headers& headers,
              std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, const Headers& headers,
+                std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, const Headers& headers,
+                std::string_view body, std::error_code& error);
   Reply request(const ClientRequest& request, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   std::string_view body, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   BodySource& body, std::error_code& error);
   ReplyStream open(const ClientRequest& request, std::error_code& error);
 
   // For requests that begin from now on.
