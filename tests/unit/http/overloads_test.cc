@@ -34,14 +34,14 @@ template <class Call, class... Args>
 concept Blocks = Fails<Call, Args...> && Fails<Call, Args..., const Context&>;
 
 // A member function as a call.
-#define MEMBER(Type, name)                                                              \
-  decltype([](auto&&... args) -> decltype(std::declval<Type&>().name(                   \
-                                  std::forward<decltype(args)>(args)...)) {             \
-    return std::declval<Type&>().name(std::forward<decltype(args)>(args)...);           \
+#define MEMBER(Type, name)                                                    \
+  decltype([](auto&&... args) -> decltype(std::declval<Type&>().name(         \
+                                  std::forward<decltype(args)>(args)...)) {   \
+    return std::declval<Type&>().name(std::forward<decltype(args)>(args)...); \
   })
-#define FUNCTION(name)                                                                          \
-  decltype([](auto&&... args) -> decltype(name(std::forward<decltype(args)>(args)...)) {       \
-    return name(std::forward<decltype(args)>(args)...);                                         \
+#define FUNCTION(name)                                                                   \
+  decltype([](auto&&... args) -> decltype(name(std::forward<decltype(args)>(args)...)) { \
+    return name(std::forward<decltype(args)>(args)...);                                  \
   })
 
 template <class Stream>
@@ -105,8 +105,8 @@ using ServerConfig = const net::TlsServerConfig&;
 static_assert(Blocks<FUNCTION(net::TlsConn::connect), Text, ClientConfig>);
 static_assert(Fails<FUNCTION(net::TlsConn::connect), Text, ClientConfig, seconds>);
 static_assert(Fails<FUNCTION(net::TlsConn::connect), Text, ClientConfig, TimePoint>);
-static_assert(Fails<FUNCTION(net::TlsConn::client), net::TcpConn&&, const std::string&,
-                    ClientConfig>);
+static_assert(
+    Fails<FUNCTION(net::TlsConn::client), net::TcpConn&&, const std::string&, ClientConfig>);
 static_assert(Fails<FUNCTION(net::TlsConn::server), net::TcpConn&&, ServerConfig>);
 static_assert(Blocks<MEMBER(net::TlsConn, handshake)>);
 static_assert(Fails<MEMBER(net::TlsConn, local_address)>);

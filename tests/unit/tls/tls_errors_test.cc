@@ -54,6 +54,24 @@ RT_TEST(TlsErrorCodes, SayWhatIsWrongAndClearThemselves) {
   EXPECT_EQ(error, std::errc::invalid_argument);
 }
 
+RT_TEST(TlsErrorCodes, WhenTimeIsUpBytesThatAreHereAlreadyAreNotRead) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client());
+  conn.write("abc");
+  EXPECT_EQ(read_text(conn, 1), "a");  // TLS holds the rest of the record
+  std::byte byte[1];
+  std::error_code error;
+  conn.set_read_deadline(net::Stream::TimePoint::clock::now());
+  ASSERT_EQ(conn.read(byte, error), 0u);
+  EXPECT_EQ(error, std::errc::timed_out);
+  conn.set_read_deadline(net::Stream::TimePoint::max());
+  const Context over = Context::background().with_cancel();
+  over.cancel();
+  ASSERT_EQ(conn.read(byte, over, error), 0u);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  EXPECT_EQ(read_text(conn, 2), "bc");  // and nothing is lost
+}
+
 RT_TEST(TlsErrorCodes, OfAnExistingConnection) {
   std::error_code error = std::make_error_code(std::errc::io_error);
   auto [client, server] = support::tcp_pair();
