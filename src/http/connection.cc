@@ -79,7 +79,8 @@ void Connection::serve() {
 void Connection::give_way() {
   if (++steps_since_yield_ < kStepsBetweenYields) return;
   steps_since_yield_ = 0;
-  if (exchange_->in.has_next() || bytes_are_here()) yield();
+  // A stream that is no socket cannot be asked.
+  if (exchange_->in.has_next() || bytes_are_here() || stream_->native_handle() < 0) yield();
 }
 
 // ---- reading

@@ -39,7 +39,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMaxBody = 500;
 constexpr auto kTime = 30ms;  // for servers that do not go on
-constexpr auto kLong = 20s;   // for a good one
+constexpr auto kLong = 100s;  // for a good one
 constexpr int kMaxRedirects = 3;
 
 bool is_mark(char c) { return static_cast<unsigned char>(c) >= 0xf0; }

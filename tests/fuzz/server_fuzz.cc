@@ -34,7 +34,7 @@
 namespace magpie::fuzz {
 namespace {
 
-constexpr auto kLimit = 20s;  // for anything that has to happen
+constexpr auto kLimit = 100s;  // for anything that has to happen
 
 // ---- the client
 

@@ -33,7 +33,7 @@ using net::TlsConn;
 using support::certificate;
 using support::RawTls;
 
-constexpr auto kLimit = 20s;
+constexpr auto kLimit = 100s;
 
 // OpenSSL cleans up when the program exits, and then knows nothing of threads that end later. So it begins before the runtime,
 // and is cleaned up after it.

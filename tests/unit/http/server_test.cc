@@ -2,6 +2,8 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -422,10 +424,17 @@ RT_TEST(HttpServer, NoContentAndNotModifiedHaveNoBody) {
   EXPECT_EQ(talk.hear_body(), "body");
 }
 
-// A client whose next requests are always there. Each read gets so many of them.
+// A client whose next requests are there as soon as they are read, so many at once. Its socket, which
+// nobody writes to, says that nothing is here.
 class Eager final : public net::Stream {
  public:
-  Eager(int requests, int at_once) : left_(requests), at_once_(at_once) {}
+  Eager(int requests, int at_once) : left_(requests), at_once_(at_once) {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_), 0);
+  }
+  ~Eager() override {
+    for (int socket : sockets_) ::close(socket);
+  }
+  int native_handle() const noexcept override { return sockets_[0]; }
   std::size_t read(std::span<std::byte> into) override {
     constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     std::size_t size = 0;
@@ -444,6 +453,7 @@ class Eager final : public net::Stream {
   void do_set_write_deadline(TimePoint) noexcept override {}
   int left_;
   const int at_once_;
+  int sockets_[2] = {-1, -1};
 };
 
 // How often others have run between two of the requests.
