@@ -68,7 +68,7 @@ int trace_view(const ViewOptions& options) {
     std::printf("%s\nCtrl-C ends it.\n", server.url().c_str());
     std::fflush(stdout);
     Signals interrupts{SIGINT, SIGTERM};
-    interrupts.wait();
+    (void)interrupts.channel().recv();
     return 0;
   });
 #else

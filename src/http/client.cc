@@ -297,8 +297,34 @@ Reply Client::post(std::string_view url, std::string_view body, const Headers& h
                    std::error_code& error) {
   return without_throwing(error, [&] { return post(url, body, headers); });
 }
+Reply Client::request(std::string_view method, std::string_view url, std::error_code& error) {
+  return request(method, url, {}, {}, error);
+}
+Reply Client::request(std::string_view method, std::string_view url, const Headers& headers,
+                      std::error_code& error) {
+  return request(method, url, headers, {}, error);
+}
+Reply Client::request(std::string_view method, std::string_view url, const Headers& headers,
+                      std::string_view body, std::error_code& error) {
+  return without_throwing(error, [&] { return request(method, url, headers, body); });
+}
 Reply Client::request(const ClientRequest& request, std::error_code& error) {
   return without_throwing(error, [&] { return this->request(request); });
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, std::error_code& error) {
+  return open(method, url, {}, std::string_view(), error);
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         std::error_code& error) {
+  return open(method, url, headers, std::string_view(), error);
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         std::string_view body, std::error_code& error) {
+  return without_throwing(error, [&] { return open(method, url, headers, body); });
+}
+ReplyStream Client::open(std::string_view method, std::string_view url, const Headers& headers,
+                         BodySource& body, std::error_code& error) {
+  return without_throwing(error, [&] { return open(method, url, headers, body); });
 }
 ReplyStream Client::open(const ClientRequest& request, std::error_code& error) {
   return without_throwing(error, [&] { return open(request); });

@@ -1,3 +1,4 @@
+#include <magpie/http/error.h>
 #include <magpie/http/request.h>
 #include <magpie/net/tls.h>
 
@@ -11,6 +12,35 @@ const std::string kNoText;
 const std::string& text_or_none(const std::string* text) {
   return text != nullptr ? *text : kNoText;
 }
+
+std::errc errc_of(int status) {
+  switch (status) {
+    case 408:
+      return std::errc::timed_out;
+    case 413:
+    case 431:
+      return std::errc::message_size;
+    case 503:
+      return std::errc::not_enough_memory;
+    default:
+      return std::errc::protocol_error;
+  }
+}
+
+// f(), or `failed` and the error.
+template <class Result, class F>
+Result tell_failure(std::error_code& error, Result failed, F f) {
+  error.clear();
+  try {
+    return f();
+  } catch (const StatusError& refused) {
+    error = std::make_error_code(errc_of(refused.status()));
+  } catch (const std::system_error& thrown) {
+    error = thrown.code();
+  }
+  return failed;
+}
+
 }  // namespace
 
 const std::string& Request::method() const { return exchange_.in.method(); }
@@ -50,6 +80,12 @@ const net::TlsConn* Request::tls() const noexcept {
 const std::string& Request::body() { return exchange_.in.body(); }
 std::size_t Request::read(std::span<std::byte> into) {
   return exchange_.in.read({reinterpret_cast<char*>(into.data()), into.size()});
+}
+const std::string& Request::body(std::error_code& error) {
+  return *tell_failure(error, &kNoText, [&] { return &body(); });
+}
+std::size_t Request::read(std::span<std::byte> into, std::error_code& error) {
+  return tell_failure(error, std::size_t{0}, [&] { return read(into); });
 }
 std::optional<std::uint64_t> Request::content_length() const {
   const Head& head = exchange_.in.head();

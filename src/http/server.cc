@@ -12,6 +12,7 @@
 
 #include "http/connection.h"
 #include "http/server_core.h"
+#include "net/error_code.h"
 
 namespace magpie::http {
 
@@ -301,6 +302,16 @@ void Server::listen(std::string_view host_and_port, const net::TlsServerConfig& 
   core_->add_acceptor(make_acceptor(net::TcpListener::bind(host_and_port), tls));
 }
 void Server::listen_fd(int descriptor) { core_->add_acceptor(make_acceptor(descriptor)); }
+void Server::listen(std::string_view where, std::error_code& error) {
+  net::with_error_code(error, [&] { listen(where); });
+}
+void Server::listen(std::string_view host_and_port, const net::TlsServerConfig& tls,
+                    std::error_code& error) {
+  net::with_error_code(error, [&] { listen(host_and_port, tls); });
+}
+void Server::listen_fd(int descriptor, std::error_code& error) {
+  net::with_error_code(error, [&] { listen_fd(descriptor); });
+}
 net::Address Server::local_address() const { return core_->local_address(); }
 void Server::serve() {
   auto core = core_;  // lives on if the Server is destroyed as soon as shutdown() has returned

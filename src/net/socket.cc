@@ -11,6 +11,7 @@
 
 #include "net/errors.h"
 #include "net/host_port.h"
+#include "net/resolve.h"
 
 namespace magpie::net {
 
@@ -161,11 +162,12 @@ Address remote_address_of(const Descriptor* descriptor, std::error_code& error) 
       descriptor, error);
 }
 
-Address address_to_bind(std::string_view host_and_port, std::error_code& error) {
+Address address_to_bind(std::string_view host_and_port, const Context* context,
+                        std::error_code& error) {
   error.clear();
   HostPort parts = split_host_port(host_and_port);
   if (!parts.host.empty()) {
-    std::vector<Address> found = resolve(parts.host, error);
+    std::vector<Address> found = look_up(parts.host, detail::kNoDeadline, context, error);
     return error ? Address() : found.front().with_port(parts.port);
   }
   // Both families, where there is IPv6.

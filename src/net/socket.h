@@ -53,7 +53,8 @@ std::error_code connect_to(io::Descriptor& descriptor, const Address& address,
                                             std::error_code& error);
 
 // The address to bind to for "host:port"; an empty host is every address of the machine.
-Address address_to_bind(std::string_view host_and_port, std::error_code& error);
+Address address_to_bind(std::string_view host_and_port, const Context* context,
+                        std::error_code& error);
 
 // For errors: "bind to 127.0.0.1:80", "connect to /run/x".
 std::string binding(std::string_view where);

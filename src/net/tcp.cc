@@ -225,10 +225,10 @@ void TcpConn::set_keep_alive(std::chrono::seconds idle) {
 
 namespace {
 
-// Throws std::invalid_argument for a text that is no address.
+// Throws std::invalid_argument for a text that is no address. The context may be null.
 std::unique_ptr<Descriptor> listen_tcp(std::string_view host_and_port, const BindOptions& options,
-                                       std::error_code& error) {
-  Address address = address_to_bind(host_and_port, error);
+                                       const Context* context, std::error_code& error) {
+  Address address = address_to_bind(host_and_port, context, error);
   if (error) return nullptr;
   std::unique_ptr<Descriptor> descriptor = open_tcp(address, error);
   if (error) return nullptr;
@@ -246,6 +246,22 @@ std::unique_ptr<Descriptor> listen_tcp(std::string_view host_and_port, const Bin
   return descriptor;
 }
 
+std::unique_ptr<Descriptor> listen_or_throw(std::string_view host_and_port,
+                                            const BindOptions& options, const Context* context) {
+  std::error_code error;
+  std::unique_ptr<Descriptor> descriptor = listen_tcp(host_and_port, options, context, error);
+  if (error) fail(error, binding(host_and_port));
+  return descriptor;
+}
+
+std::unique_ptr<Descriptor> listen_without_throwing(std::string_view host_and_port,
+                                                    const BindOptions& options,
+                                                    const Context* context,
+                                                    std::error_code& error) {
+  return without_throwing(error,
+                          [&] { return listen_tcp(host_and_port, options, context, error); });
+}
+
 }  // namespace
 
 TcpListener TcpListener::bind(std::string_view host_and_port) {
@@ -255,15 +271,19 @@ TcpListener TcpListener::bind(std::string_view host_and_port, std::error_code& e
   return bind(host_and_port, BindOptions(), error);
 }
 TcpListener TcpListener::bind(std::string_view host_and_port, const BindOptions& options) {
-  std::error_code error;
-  std::unique_ptr<Descriptor> descriptor = listen_tcp(host_and_port, options, error);
-  if (error) fail(error, binding(host_and_port));
-  return TcpListener(std::move(descriptor));
+  return TcpListener(listen_or_throw(host_and_port, options, nullptr));
 }
 TcpListener TcpListener::bind(std::string_view host_and_port, const BindOptions& options,
                               std::error_code& error) {
-  return TcpListener(
-      without_throwing(error, [&] { return listen_tcp(host_and_port, options, error); }));
+  return TcpListener(listen_without_throwing(host_and_port, options, nullptr, error));
+}
+TcpListener TcpListener::bind(std::string_view host_and_port, const BindOptions& options,
+                              const Context& context) {
+  return TcpListener(listen_or_throw(host_and_port, options, &context));
+}
+TcpListener TcpListener::bind(std::string_view host_and_port, const BindOptions& options,
+                              const Context& context, std::error_code& error) {
+  return TcpListener(listen_without_throwing(host_and_port, options, &context, error));
 }
 
 TcpListener TcpListener::adopt(int fd, std::error_code& error) {

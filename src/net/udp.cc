@@ -21,10 +21,10 @@ std::unique_ptr<Descriptor> open_udp(const Address& address, std::error_code& er
   return open_socket(address.family(), SOCK_DGRAM, Descriptor::Kind::packets, error);
 }
 
-// Throw std::invalid_argument for a text that is no address.
+// Throw std::invalid_argument for a text that is no address. The context may be null.
 std::unique_ptr<Descriptor> bind_udp(std::string_view host_and_port, const BindOptions& options,
-                                     std::error_code& error) {
-  Address address = address_to_bind(host_and_port, error);
+                                     const Context* context, std::error_code& error) {
+  Address address = address_to_bind(host_and_port, context, error);
   if (error) return nullptr;
   std::unique_ptr<Descriptor> descriptor = open_udp(address, error);
   if (!error && options.reuse_port) error = set_option(*descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -61,14 +61,26 @@ UdpSocket UdpSocket::bind(std::string_view host_and_port, std::error_code& error
 }
 UdpSocket UdpSocket::bind(std::string_view host_and_port, const BindOptions& options) {
   std::error_code error;
-  UdpSocket socket(bind_udp(host_and_port, options, error));
+  UdpSocket socket(bind_udp(host_and_port, options, nullptr, error));
   if (error) fail(error, binding(host_and_port));
   return socket;
 }
 UdpSocket UdpSocket::bind(std::string_view host_and_port, const BindOptions& options,
                           std::error_code& error) {
   return UdpSocket(
-      without_throwing(error, [&] { return bind_udp(host_and_port, options, error); }));
+      without_throwing(error, [&] { return bind_udp(host_and_port, options, nullptr, error); }));
+}
+UdpSocket UdpSocket::bind(std::string_view host_and_port, const BindOptions& options,
+                          const Context& context) {
+  std::error_code error;
+  UdpSocket socket(bind_udp(host_and_port, options, &context, error));
+  if (error) fail(error, binding(host_and_port));
+  return socket;
+}
+UdpSocket UdpSocket::bind(std::string_view host_and_port, const BindOptions& options,
+                          const Context& context, std::error_code& error) {
+  return UdpSocket(
+      without_throwing(error, [&] { return bind_udp(host_and_port, options, &context, error); }));
 }
 
 UdpSocket UdpSocket::connect(std::string_view host_and_port) {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <magpie/detail/deadline.h>
@@ -146,5 +147,13 @@ TlsServerConfig::TlsServerConfig(const Options& options)
     : state_(std::make_shared<State>(options)) {}
 
 void TlsServerConfig::reload() const { state_->reload(); }
+void TlsServerConfig::reload(std::error_code& error) const {
+  error.clear();
+  try {
+    reload();
+  } catch (const std::system_error& thrown) {
+    error = thrown.code();
+  }
+}
 
 }  // namespace magpie::net

@@ -57,6 +57,15 @@ TlsConn TlsConn::server(TcpConn conn, const TlsServerConfig& config) {
   return TlsConn(std::make_unique<Session>(std::move(conn), config.state()));
 }
 
+TlsConn TlsConn::client(TcpConn conn, const std::string& host, const TlsClientConfig& config,
+                        std::error_code& error) {
+  return without_exceptions(error, [&] { return client(std::move(conn), host, config); });
+}
+
+TlsConn TlsConn::server(TcpConn conn, const TlsServerConfig& config, std::error_code& error) {
+  return without_exceptions(error, [&] { return server(std::move(conn), config); });
+}
+
 TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
                                   detail::DeadlineNs deadline) {
   TimePoint time = detail::steady_time(deadline);
@@ -175,6 +184,12 @@ std::optional<TlsCertificate> TlsConn::peer_certificate() const {
 
 Address TlsConn::local_address() const { return session("connection").conn().local_address(); }
 Address TlsConn::remote_address() const { return session("connection").conn().remote_address(); }
+Address TlsConn::local_address(std::error_code& error) const {
+  return without_exceptions(error, [&] { return local_address(); });
+}
+Address TlsConn::remote_address(std::error_code& error) const {
+  return without_exceptions(error, [&] { return remote_address(); });
+}
 int TlsConn::native_handle() const noexcept {
   return session_ == nullptr ? -1 : session_->conn().native_handle();
 }
@@ -188,6 +203,16 @@ TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerCon
 TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
                               std::error_code& error) {
   return without_exceptions(error, [&] { return bind(host_and_port, config); });
+}
+
+TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
+                              const Context& context) {
+  return TlsListener(TcpListener::bind(host_and_port, BindOptions(), context), config);
+}
+
+TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
+                              const Context& context, std::error_code& error) {
+  return without_exceptions(error, [&] { return bind(host_and_port, config, context); });
 }
 
 // An empty listener has no config, and its accept() throws first.

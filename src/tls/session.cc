@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/context.h>
+
 #include "tls/config.h"
 #include "tls/records.h"
 
@@ -161,6 +163,18 @@ void TlsConn::Session::refuse_if_closed(const char* what) const {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
 }
 
+// Bytes that TLS holds already are no reason to go on after the time is up, as bytes of a socket are
+// none. A peer may put hundreds of new keys and a byte now and then into what we receive at once.
+void TlsConn::Session::refuse_if_too_late(const Context* context) {
+  std::error_code error = context == nullptr ? std::error_code() : context->err();
+  if (!error) {
+    std::lock_guard hold(deadline_lock_);
+    if (read_deadline_ != TimePoint::max() && read_deadline_ <= TimePoint::clock::now())
+      error = std::make_error_code(std::errc::timed_out);
+  }
+  if (error) throw std::system_error(error, about("TLS read"));
+}
+
 void TlsConn::Session::cut_off(const char* what) {
   refuse_if_closed(what);
   throw std::system_error(std::make_error_code(std::errc::connection_aborted),
@@ -294,6 +308,7 @@ std::size_t TlsConn::Session::read(std::span<std::byte> into, const Context* con
   if (into.empty()) return 0;
   handshake(context);
   const auto turn = take_turn(read_turn_, context, "TLS read");
+  refuse_if_too_late(context);
   OpensslError error;
   for (;;) {
     std::size_t count = 0;

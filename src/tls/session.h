@@ -89,6 +89,7 @@ class TlsConn::Session {
   [[noreturn]] void fail(const OpensslError& error, const char* what);
   [[noreturn]] void cut_off(const char* what);
   void refuse_if_closed(const char* what) const;
+  void refuse_if_too_late(const Context* context);
   std::string about(const char* what) const;
 
   TcpConn conn_;

@@ -38,9 +38,19 @@ struct Left {
   }
 };
 
+// Waits until no more goroutines than these are there: all else has been set up and has ended.
+inline void wait_for_goroutines(std::size_t count) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (num_goroutines() != count) {
+    if (std::chrono::steady_clock::now() > limit)
+      fail("there are " + std::to_string(num_goroutines()) + " goroutines at rest");
+    yield();
+  }
+}
+
 // Waits until there is no more left than before.
 inline void expect_left(const Left& before) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   for (Left now; !(now == before); now = Left()) {
     if (std::chrono::steady_clock::now() > limit)
       fail("there were " + before.text() + "; there are " + now.text());

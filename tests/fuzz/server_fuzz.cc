@@ -38,7 +38,7 @@
 namespace magpie::fuzz {
 namespace {
 
-constexpr auto kLimit = 20s;  // for anything that has to happen
+constexpr auto kLimit = 100s;  // for anything that has to happen
 
 // ---- the client
 
@@ -183,7 +183,7 @@ class World {
     patient_.listen("127.0.0.1:0");
     serving_ = spawn([this] { patient_.serve(); });
     ask();
-    sleep_for(50ms);  // until all is set up
+    wait_for_goroutines(3);  // this one, serve(), and the one that accepts
     before_ = Left();
   }
   ~World() {
@@ -217,6 +217,16 @@ class World {
   }
 
  private:
+  // Until all is set up, and what is not needed any more has ended.
+  static void wait_for_goroutines(std::size_t count) {
+    const auto limit = std::chrono::steady_clock::now() + kLimit;
+    while (num_goroutines() != count) {
+      if (std::chrono::steady_clock::now() > limit)
+        fail("there are " + std::to_string(num_goroutines()) + " goroutines at rest");
+      yield();
+    }
+  }
+
   void ask() {
     http::Client client;
     seen.clear();

@@ -1,10 +1,11 @@
 // clients.cc: the clients of tests/hostile/run: attackers of one kind, or a good client that takes
 // the time of each answer.
 //
-//   clients KIND COUNT SECONDS HTTP_PORT HTTPS_PORT
+//   clients KIND COUNT SECONDS HTTP_PORT HTTPS_PORT ADDRESS
 //
-// Attackers are goroutines. The good client is two plain threads, so that nothing but the server
-// and the machine makes it wait; it connects from 127.0.0.2, by which tests/hostile/run knows it.
+// They connect from that address, by which tests/hostile/run knows them: 127.0.0.2 or another one
+// of the machine itself. Attackers are goroutines. The good client is two plain threads, so that
+// nothing but the server and the machine makes it wait.
 #include <arpa/inet.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
@@ -38,19 +39,59 @@ struct Ports {
   int plain, secure;
 };
 
+void check(bool good, const char* what) {
+  if (!good) throw std::system_error(errno, std::generic_category(), what);
+}
+
+sockaddr_in address(const char* host, int port) {
+  sockaddr_in result{};
+  result.sin_family = AF_INET;
+  result.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, host, &result.sin_addr);
+  return result;
+}
+
+// A socket that will connect from that address. The system chooses the port then, and not now:
+// there are many more to choose from.
+int socket_of(const char* host, int flags) {
+  const int result = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+  check(result >= 0, "socket");
+  const int one = 1;
+  ::setsockopt(result, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+  const sockaddr_in mine = address(host, 0);
+  check(::bind(result, reinterpret_cast<const sockaddr*>(&mine), sizeof mine) == 0, "bind");
+  return result;
+}
+
 // ---- attackers
 
 // The end of the attack is the end of the context: all waits fail then.
 struct Attack {
+  const char* from;
   Ports ports;
   Context context;
   std::atomic<long> connections{0};  // counters: only added to, and printed at the end
   std::atomic<long> answers{0};
 
   net::TcpConn connect(int port) {
-    net::TcpConn conn = net::TcpConn::connect("127.0.0.1:" + std::to_string(port), context);
+    struct Socket {
+      const int number;
+      bool kept = false;
+      ~Socket() {
+        if (!kept) ::close(number);
+      }
+    } socket{socket_of(from, SOCK_NONBLOCK)};
+    begin_to_connect(socket.number, port);
+    net::wait_writable(socket.number, context);
+    net::TcpConn conn = net::TcpConn::adopt(socket.number);  // throws if it was refused
+    socket.kept = true;
     connections.fetch_add(1, std::memory_order_relaxed);
     return conn;
+  }
+  [[gnu::noinline]] static void begin_to_connect(int socket, int port) {
+    const sockaddr_in its = address("127.0.0.1", port);
+    const int result = ::connect(socket, reinterpret_cast<const sockaddr*>(&its), sizeof its);
+    check(result == 0 || errno == EINPROGRESS, "connect");
   }
   void wait_for_end(net::TcpConn& conn) {
     std::byte some[4096];
@@ -242,9 +283,11 @@ constexpr Kind kKinds[] = {
     {"resets", resets},
 };
 
-void attack_with(const Kind& kind, long count, std::chrono::seconds length, Ports ports) {
+void attack_with(const Kind& kind, long count, std::chrono::seconds length, Ports ports,
+                 const char* from) {
   run(Options{.procs = 2}, [&] {
-    Attack attack{.ports = ports, .context = Context::background().with_timeout(length)};
+    Attack attack{
+        .from = from, .ports = ports, .context = Context::background().with_timeout(length)};
     WaitGroup all;
     for (long i = 0; i < count; ++i) {
       all.go([&] {
@@ -267,15 +310,14 @@ void attack_with(const Kind& kind, long count, std::chrono::seconds length, Port
 
 class GoodConnection {
  public:
-  GoodConnection(int port, SSL_CTX* tls) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  GoodConnection(const char* from, int port, SSL_CTX* tls) : socket_(socket_of(from, 0)) {
     const int one = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     const timeval patience{.tv_sec = 20, .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    sockaddr_in mine = address("127.0.0.2", 0), its = address("127.0.0.1", port);
-    check(::bind(socket_, reinterpret_cast<sockaddr*>(&mine), sizeof mine) == 0, "bind");
-    check(::connect(socket_, reinterpret_cast<sockaddr*>(&its), sizeof its) == 0, "connect");
+    const sockaddr_in its = address("127.0.0.1", port);
+    check(::connect(socket_, reinterpret_cast<const sockaddr*>(&its), sizeof its) == 0, "connect");
     if (tls == nullptr) return;
     ssl_.reset(SSL_new(tls));
     SSL_set_fd(ssl_.get(), socket_);
@@ -300,16 +342,6 @@ class GoodConnection {
   }
 
  private:
-  static void check(bool good, const char* what) {
-    if (!good) throw std::system_error(errno, std::generic_category(), what);
-  }
-  static sockaddr_in address(const char* host, int port) {
-    sockaddr_in result{};
-    result.sin_family = AF_INET;
-    result.sin_port = htons(static_cast<std::uint16_t>(port));
-    ::inet_pton(AF_INET, host, &result.sin_addr);
-    return result;
-  }
   void write(const std::string& text) {
     const long size = static_cast<long>(text.size());
     const long sent = ssl_ ? SSL_write(ssl_.get(), text.data(), static_cast<int>(size))
@@ -327,13 +359,14 @@ class GoodConnection {
 // Asks every other millisecond, over one connection or a new one each time.
 class GoodClient {
  public:
-  void run(bool keeps, int port, SSL_CTX* tls, std::chrono::seconds length) {
+  GoodClient(const char* from, int port, SSL_CTX* tls) : from_(from), port_(port), tls_(tls) {}
+  void run(bool keeps, std::chrono::seconds length) {
     std::unique_ptr<GoodConnection> conn;
     for (const auto end = Clock::now() + length; Clock::now() < end;) {
       const auto began = Clock::now();
       ++asked_;
       try {
-        if (!conn) conn = std::make_unique<GoodConnection>(port, tls);
+        if (!conn) conn = std::make_unique<GoodConnection>(from_, port_, tls_);
         conn->ask(asked_);
         took_.push_back(Clock::now() - began);
       } catch (const std::exception& error) {
@@ -356,16 +389,19 @@ class GoodClient {
   }
 
  private:
+  const char* const from_;
+  const int port_;
+  SSL_CTX* const tls_;
   long asked_ = 0;
   std::vector<Clock::duration> took_;
 };
 
-void ask_politely(bool over_tls, std::chrono::seconds length, Ports ports) {
+void ask_politely(bool over_tls, std::chrono::seconds length, Ports ports, const char* from) {
   SSL_CTX* const tls = over_tls ? SSL_CTX_new(TLS_client_method()) : nullptr;
   const int port = over_tls ? ports.secure : ports.plain;
-  GoodClient kept, fresh;
-  std::thread one([&] { kept.run(true, port, tls, length); });
-  fresh.run(false, port, tls, length);
+  GoodClient kept(from, port, tls), fresh(from, port, tls);
+  std::thread one([&] { kept.run(true, length); });
+  fresh.run(false, length);
   one.join();
   kept.print("kept");
   fresh.print("fresh");
@@ -375,18 +411,20 @@ void ask_politely(bool over_tls, std::chrono::seconds length, Ports ports) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets whose other end may be gone
-  const std::string_view kind = argc == 6 ? argv[1] : "";
+  const std::string_view kind = argc == 7 ? argv[1] : "";
   const auto number = [&](int at) { return std::atoi(argv[at]); };
   if (kind == "good" || kind == "good_tls") {
-    ask_politely(kind == "good_tls", std::chrono::seconds(number(3)), {number(4), number(5)});
+    ask_politely(kind == "good_tls", std::chrono::seconds(number(3)), {number(4), number(5)},
+                 argv[6]);
     return 0;
   }
   for (const Kind& one : kKinds) {
     if (one.name != kind) continue;
-    attack_with(one, number(2), std::chrono::seconds(number(3)), {number(4), number(5)});
+    attack_with(one, number(2), std::chrono::seconds(number(3)), {number(4), number(5)}, argv[6]);
     return 0;
   }
-  std::fprintf(stderr, "usage: %s KIND COUNT SECONDS HTTP_PORT HTTPS_PORT\nkinds: good good_tls",
+  std::fprintf(stderr,
+               "usage: %s KIND COUNT SECONDS HTTP_PORT HTTPS_PORT ADDRESS\nkinds: good good_tls",
                argv[0]);
   for (const Kind& one : kKinds) std::fprintf(stderr, " %s", one.name.data());
   std::fputs("\n", stderr);

@@ -149,7 +149,19 @@ class Client {
   Reply post(std::string_view url, std::string_view body, std::error_code& error);
   Reply post(std::string_view url, std::string_view body, const Headers& headers,
              std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, const Headers& headers,
+                std::error_code& error);
+  Reply request(std::string_view method, std::string_view url, const Headers& headers,
+                std::string_view body, std::error_code& error);
   Reply request(const ClientRequest& request, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   std::string_view body, std::error_code& error);
+  ReplyStream open(std::string_view method, std::string_view url, const Headers& headers,
+                   BodySource& body, std::error_code& error);
   ReplyStream open(const ClientRequest& request, std::error_code& error);
 
   // For requests that begin from now on.

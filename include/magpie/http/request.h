@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/context.h>
 #include <magpie/http/headers.h>
@@ -70,6 +71,14 @@ class Request {
   // Blocks until there is at least one byte of the body. 0: its end. Throws as body().
   std::size_t read(std::span<std::byte> into);
   std::size_t read(std::span<char> into) { return read(std::as_writable_bytes(into)); }
+  // Without exceptions for what the client does: errc::message_size for 413 and 431,
+  // errc::timed_out for 408, errc::protocol_error for 400, errc::not_enough_memory for 503. The
+  // body is empty after an error, and read() returns 0. The connection ends after the answer.
+  const std::string& body(std::error_code& error);
+  std::size_t read(std::span<std::byte> into, std::error_code& error);
+  std::size_t read(std::span<char> into, std::error_code& error) {
+    return read(std::as_writable_bytes(into), error);
+  }
   // The announced length. Nullopt: the body comes in chunks.
   std::optional<std::uint64_t> content_length() const;
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <system_error>
 
 namespace magpie::http {
 
@@ -52,6 +53,18 @@ class Response {
   }
   // Sends what was written so far, at least the head. Blocks. Throws as send().
   void flush();
+
+  // Without exceptions for a connection that fails. After an error all of them fail: the client
+  // has gone, or its time is up.
+  void send(std::string_view body, std::error_code& error);
+  void send(std::span<const std::byte> body, std::error_code& error) {
+    send({reinterpret_cast<const char*>(body.data()), body.size()}, error);
+  }
+  void write(std::string_view bytes, std::error_code& error);
+  void write(std::span<const std::byte> bytes, std::error_code& error) {
+    write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, error);
+  }
+  void flush(std::error_code& error);
 
   // True if the head is on its way, so that status and headers are settled.
   bool started() const;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <magpie/detail/deadline.h>
 #include <magpie/http/error.h>
@@ -100,6 +101,11 @@ class Server {
   void listen_fd(int descriptor);
   // As listen(), with TLS. One server may do both.
   void listen(std::string_view host_and_port, const net::TlsServerConfig& tls);
+  // Without exceptions. std::invalid_argument becomes errc::invalid_argument.
+  void listen(std::string_view where, std::error_code& error);
+  void listen(std::string_view host_and_port, const net::TlsServerConfig& tls,
+              std::error_code& error);
+  void listen_fd(int descriptor, std::error_code& error);
   // The address of the first listener. Throws std::logic_error if there is none.
   net::Address local_address() const;
 

@@ -27,6 +27,7 @@
 #include <system_error>
 #include <vector>
 
+#include <magpie/context.h>
 #include <magpie/net/stream.h>
 
 namespace magpie::net {
@@ -98,6 +99,7 @@ class BufferedReader {
   // next.
   class Lines;
   Lines lines(std::size_t limit = kUsualLimit);
+  Lines lines(std::size_t limit, const Context& context);
 
   Stream& stream() { return stream_; }
 
@@ -143,7 +145,7 @@ class BufferedReader::Lines {
     const std::string_view* operator->() const { return &*line_; }
     // Blocks until there is a line, or the stream ends. Throws as read_line().
     Iterator& operator++() {
-      line_ = reader_->next_line(limit_, nullptr);
+      line_ = reader_->next_line(limit_, context_ ? &*context_ : nullptr);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -151,26 +153,33 @@ class BufferedReader::Lines {
 
    private:
     friend class Lines;
-    Iterator(BufferedReader& reader, std::size_t limit) : reader_(&reader), limit_(limit) {
+    Iterator(BufferedReader& reader, std::size_t limit, const std::optional<Context>& context)
+        : reader_(&reader), limit_(limit), context_(context) {
       ++*this;
     }
     BufferedReader* reader_ = nullptr;
     std::size_t limit_ = 0;
+    std::optional<Context> context_;
     std::optional<std::string_view> line_;
   };
 
-  Iterator begin() { return Iterator(reader_, limit_); }  // blocks
+  Iterator begin() { return Iterator(reader_, limit_, context_); }  // blocks
   static std::default_sentinel_t end() { return {}; }
 
  private:
   friend class BufferedReader;
-  Lines(BufferedReader& reader, std::size_t limit) : reader_(reader), limit_(limit) {}
+  Lines(BufferedReader& reader, std::size_t limit, const std::optional<Context>& context)
+      : reader_(reader), limit_(limit), context_(context) {}
   BufferedReader& reader_;
   const std::size_t limit_;
+  const std::optional<Context> context_;
 };
 
 inline BufferedReader::Lines BufferedReader::lines(std::size_t limit) {
-  return Lines(*this, limit);
+  return Lines(*this, limit, std::nullopt);
+}
+inline BufferedReader::Lines BufferedReader::lines(std::size_t limit, const Context& context) {
+  return Lines(*this, limit, context);
 }
 
 // Writes small pieces to a stream in large ones. After an error every later call fails with that

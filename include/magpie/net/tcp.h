@@ -204,6 +204,10 @@ class TcpListener : public Listener {
   static TcpListener bind(std::string_view host_and_port, const BindOptions& options);
   static TcpListener bind(std::string_view host_and_port, const BindOptions& options,
                           std::error_code& error);
+  static TcpListener bind(std::string_view host_and_port, const BindOptions& options,
+                          const Context& context);
+  static TcpListener bind(std::string_view host_and_port, const BindOptions& options,
+                          const Context& context, std::error_code& error);
 
   // Takes over a listening TCP socket, as TcpConn::adopt(): one that systemd made
   // (inherited_sockets()), or a program before this one.

@@ -101,6 +101,7 @@ class TlsServerConfig {
   // Reads the files again, for connections that begin from now on. Throws as the constructor; then
   // nothing has changed.
   void reload() const;
+  void reload(std::error_code& error) const;
 
   struct State;
   const std::shared_ptr<State>& state() const { return state_; }
@@ -158,9 +159,13 @@ class TlsConn : public Stream {
                          std::error_code& error) {
     return connect_until_ns(host_and_port, config, detail::deadline_at(deadline), error);
   }
-  // Over an existing connection. The peer's certificate has to be for `host`.
+  // Over an existing connection. The peer's certificate has to be for `host`. Throw
+  // std::system_error; then the connection is closed.
   static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config);
+  static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config,
+                        std::error_code& error);
   static TlsConn server(TcpConn conn, const TlsServerConfig& config);
+  static TlsConn server(TcpConn conn, const TlsServerConfig& config, std::error_code& error);
 
   TlsConn(TlsConn&&) noexcept;
   TlsConn& operator=(TlsConn&&) noexcept;
@@ -189,6 +194,7 @@ class TlsConn : public Stream {
   void close() noexcept override;
 
   Address remote_address() const override;
+  Address remote_address(std::error_code& error) const;
   int native_handle() const noexcept override;
   // Not empty, and close() was not called.
   bool is_open() const noexcept;
@@ -214,6 +220,7 @@ class TlsConn : public Stream {
   std::optional<TlsCertificate> peer_certificate() const;
 
   Address local_address() const;
+  Address local_address(std::error_code& error) const;
 
   class Session;  // src/tls/session.h
 
@@ -240,6 +247,10 @@ class TlsListener {
   static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config);
   static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config,
                           std::error_code& error);
+  static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config,
+                          const Context& context);
+  static TlsListener bind(std::string_view host_and_port, const TlsServerConfig& config,
+                          const Context& context, std::error_code& error);
 
   // Blocks until a peer connects; the handshake is still to be done. Throws as
   // TcpListener::accept().

@@ -28,6 +28,10 @@ class UdpSocket {
   static UdpSocket bind(std::string_view host_and_port, const BindOptions& options);
   static UdpSocket bind(std::string_view host_and_port, const BindOptions& options,
                         std::error_code& error);
+  static UdpSocket bind(std::string_view host_and_port, const BindOptions& options,
+                        const Context& context);
+  static UdpSocket bind(std::string_view host_and_port, const BindOptions& options,
+                        const Context& context, std::error_code& error);
   // Sends to, and receives from, this peer alone. As TcpConn::connect, but takes the first address,
   // since nobody answers.
   static UdpSocket connect(std::string_view host_and_port);

@@ -245,8 +245,17 @@ RT_TEST(ClientErrors, AreToldWithoutThrowing) {
   over.cancel();
   client.request({.url = silence.url(), .context = over}, error);
   EXPECT_EQ(error, std::errc::operation_canceled);
+  client.request("PUT", "http://127.0.0.1:1/", error);
+  EXPECT_EQ(error, std::errc::connection_refused);
+  client.request("PUT", "http://127.0.0.1:1/", {{"a b", "c"}}, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  client.request("PUT", nonsense.url(), {}, "x", error);
+  EXPECT_EQ(error, std::errc::protocol_error);
   Silence good("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
   EXPECT_EQ(client.get(good.url(), error).body, "good");
+  EXPECT_FALSE(error) << error.message();
+  client.close_idle_connections();
+  EXPECT_EQ(client.request("PUT", good.url(), {{"A", "b"}}, "x", error).body, "good");
   EXPECT_FALSE(error) << error.message();
   client.close_idle_connections();  // which `good` waits for
 }
@@ -264,6 +273,17 @@ RT_TEST(ClientErrors, OfAStreamAreToldWithoutThrowing) {
   EXPECT_EQ(none.read(std::span(some), error), 0u);
   EXPECT_EQ(error, std::errc::bad_file_descriptor);
   EXPECT_EQ(error_of([&] { none.read_all(10); }), std::errc::bad_file_descriptor);
+  EXPECT_FALSE(client.open("GET", "http://127.0.0.1:1/", error).is_open());
+  EXPECT_EQ(error, std::errc::connection_refused);
+  EXPECT_FALSE(client.open("GET", "http://127.0.0.1:1/", {{"a b", "c"}}, error).is_open());
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  struct Short : BodySource {
+    std::size_t read(std::span<std::byte>) override { return 0; }
+    std::optional<std::uint64_t> size() const override { return 1; }
+  } source;
+  Silence silence;
+  EXPECT_FALSE(client.open("PUT", silence.url(), {}, source, error).is_open());
+  EXPECT_EQ(error, std::errc::invalid_argument);
 
   Silence half("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ngood");
   ReplyStream reply = client.open({.url = half.url(), .timeout = 200ms}, error);
@@ -273,6 +293,9 @@ RT_TEST(ClientErrors, OfAStreamAreToldWithoutThrowing) {
   EXPECT_FALSE(error) << error.message();
   EXPECT_EQ(reply.read_all(10, error), "");
   EXPECT_EQ(error, std::errc::timed_out);
+  ReplyStream put = client.open("PUT", half.url(), {}, "x", error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_EQ(put.status(), 200);
 }
 
 RT_TEST(ClientErrors, OfABodySourceStayWhatTheyAre) {

@@ -435,6 +435,66 @@ RT_TEST(HttpLimits, ABodyThatHasFailedFailsAgain) {
   }
 }
 
+RT_TEST(HttpLimits, AHandlerMayLearnByAnErrorCodeWhatIsWrongWithABody) {
+  std::vector<std::error_code> errors;
+  Server server(ServerOptions{.max_body_bytes = 10, .body_timeout = 50ms});
+  server.handle("POST /body", [&](Request& req, Response& res) {
+    EXPECT_TRUE(req.body(errors.emplace_back()).empty());
+    res.status(299).send("mine");
+  });
+  server.handle("POST /read", [&](Request& req, Response& res) {
+    char some[100];
+    EXPECT_EQ(req.read(std::span(some), errors.emplace_back()), 0u);
+    res.status(299).send("mine");
+  });
+  server.handle("POST /good", [&](Request& req, Response& res) {
+    std::error_code reading, sending;
+    res.send(req.body(reading), sending);
+    errors = {reading, sending};
+  });
+  const auto post = [](std::string_view path, std::string_view body) {
+    return "POST " + std::string(path) +
+           " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(body);
+  };
+  for (const char* path : {"/body", "/read"}) {
+    for (auto [body, error] : {std::pair("z\r\n", std::errc::protocol_error),
+                               std::pair("b\r\n12345678901\r\n", std::errc::message_size),
+                               std::pair("5\r\n", std::errc::timed_out)}) {
+      errors.clear();
+      Talk talk(server);
+      talk.say(post(path, body));
+      const std::string answer = talk.hear_all();  // to its end: what follows is not understood
+      EXPECT_EQ(errors, std::vector({std::make_error_code(error)})) << path;
+      EXPECT_EQ(status_of(answer), 299) << "the handler answers";
+    }
+  }
+  EXPECT_TRUE(answer_to(server, post("/good", "4\r\ngood\r\n0\r\n\r\n")).ends_with("good"));
+  EXPECT_EQ(errors, std::vector<std::error_code>(2));
+}
+
+RT_TEST(HttpLimits, AHandlerMayLearnByAnErrorCodeThatTheClientHasGone) {
+  Server server;
+  Chan<void> gone;
+  std::vector<std::error_code> errors(4);
+  server.handle("GET /", [&](Request&, Response& res) {
+    gone.recv();
+    res.write("a", errors[0]);  // in the buffer
+    res.flush(errors[1]);
+    res.write(std::string(100'000, 'x'), errors[2]);
+    res.flush(errors[3]);
+    EXPECT_THROW(res.send("b", errors[0]), std::logic_error) << "a bug is no failure";
+  });
+  Talk talk(server);
+  talk.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  talk.close();
+  gone.close();
+  talk.wait_for_server();
+  EXPECT_FALSE(errors[0]);
+  EXPECT_TRUE(errors[1]);
+  EXPECT_TRUE(errors[2]);
+  EXPECT_TRUE(errors[3]);
+}
+
 // A connection is reset when it is closed while bytes are unread, and what is still to be sent is
 // lost.
 RT_TEST(HttpLimits, BytesThatNobodyAskedForDoNotCutOffTheAnswer) {

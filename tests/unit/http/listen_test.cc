@@ -361,6 +361,23 @@ RT_TEST(HttpListen, AServerMayListenOnAUnixSocket) {
   ::unlink(path.c_str());
 }
 
+RT_TEST(HttpListen, WhereItCannotListenIsToldByAnErrorCode) {
+  Server server;
+  std::error_code error;
+  server.listen("nonsense", error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  server.listen("unix:/no/such/folder/x", error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  server.listen_fd(-1, error);
+  EXPECT_EQ(error, std::errc::bad_file_descriptor);
+  EXPECT_THROW((void)server.local_address(), std::logic_error) << "nothing was added";
+  server.listen("127.0.0.1:0", error);
+  EXPECT_FALSE(error) << error.message();
+  const std::string taken = server.local_address().to_string();
+  server.listen(taken, error);
+  EXPECT_EQ(error, std::errc::address_in_use);
+}
+
 RT_TEST(HttpListen, AServerMayListenOnASocketThatSomebodyElseHasBound) {
   Server server;
   server.handle("GET /", [](Request&, Response& res) { res.send("hello"); });

@@ -2,11 +2,16 @@
 
 #include <magpie/http.h>
 #include <magpie/magpie.h>
-
-#include <atomic>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "support/http_talk.h"
@@ -417,6 +422,76 @@ RT_TEST(HttpServer, NoContentAndNotModifiedHaveNoBody) {
   }
   talk.say("GET /200 HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(talk.hear_body(), "body");
+}
+
+// A client whose next requests are there as soon as they are read, so many at once. Its socket, which
+// nobody writes to, says that nothing is here.
+class Eager final : public net::Stream {
+ public:
+  Eager(int requests, int at_once) : left_(requests), at_once_(at_once) {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_), 0);
+  }
+  ~Eager() override {
+    for (int socket : sockets_) ::close(socket);
+  }
+  int native_handle() const noexcept override { return sockets_[0]; }
+  std::size_t read(std::span<std::byte> into) override {
+    constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    std::size_t size = 0;
+    for (int i = 0; i < at_once_ && left_ > 0; ++i, --left_) {
+      std::memcpy(into.data() + size, kRequest.data(), kRequest.size());
+      size += kRequest.size();
+    }
+    return size;
+  }
+  void write_parts(Parts) override {}
+  void shutdown_write() override {}
+  void close() noexcept override {}
+
+ private:
+  void do_set_read_deadline(TimePoint) noexcept override {}
+  void do_set_write_deadline(TimePoint) noexcept override {}
+  int left_;
+  const int at_once_;
+  int sockets_[2] = {-1, -1};
+};
+
+// How often others have run between two of the requests.
+int turns_of_others(int requests, int at_once) {
+  int between = 0;
+  run(Options{.procs = 1}, [&] {
+    std::atomic<bool> over = false;
+    std::atomic<long> turns = 0;
+    WaitGroup other;
+    other.go([&] {
+      while (!over) {
+        ++turns;
+        yield();
+      }
+    });
+    Server server;
+    long seen = 0;
+    server.handle("GET /", [&](Request&, Response& res) {
+      if (seen != turns) ++between;
+      seen = turns;
+      res.send("hello");
+    });
+    server.serve_connection(std::make_unique<Eager>(requests, at_once));
+    over = true;
+    other.wait();
+  });
+  return between;
+}
+
+TEST(HttpServer, AClientThatPipelinesGivesWayToOthers) {
+  EXPECT_GT(turns_of_others(1600, 32), 1600 / 32);
+}
+
+// Nothing of it is here when it has been answered. If its goroutine yielded then, the next request
+// would find it behind all that are busy, and not among those that the network wakes. A few turns
+// are those of the monitor, which stops goroutines that run for long.
+TEST(HttpServer, AClientThatWaitsForItsAnswersGivesWayToNobody) {
+  EXPECT_LT(turns_of_others(1600, 1), 1600 / 32);
 }
 
 // Buffers go from one connection to the next.

@@ -79,6 +79,24 @@ RT_TEST(BufferedReader, EveryReadEndsWithItsContextAndKeepsWhatHasCome) {
   EXPECT_EQ(whole.read_all(10, Context::background()), "d");
 }
 
+RT_TEST(BufferedReader, ALoopOverLinesEndsWithItsContext) {
+  auto [client, server] = support::tcp_pair();
+  client.write("one\ntwo\nthr");
+  BufferedReader reader(server);
+  const Context context = Context::background().with_cancel();
+  std::vector<std::string> lines;
+  EXPECT_EQ(support::error_of([&] {
+              for (std::string_view line : reader.lines(100, context)) {
+                lines.emplace_back(line);
+                if (lines.size() == 2) context.cancel();
+              }
+            }),
+            std::errc::operation_canceled);
+  EXPECT_EQ(lines, std::vector<std::string>({"one", "two"}));
+  client.write("ee\n");
+  EXPECT_EQ(reader.read_line(), "three");  // nothing was lost
+}
+
 RT_TEST(BufferedWriter, AWriteThatHasToWaitEndsWithItsContext) {
   auto [stream, other] = MemoryStream::pair(MemoryStream::kNoLimit, 4);
   BufferedWriter writer(*stream, 8);

@@ -129,6 +129,33 @@ RT_TEST(NetContext, EndsConnecting) {
   EXPECT_EQ(error_of([&] { TcpConn::connect(address, 10ms); }), std::errc::timed_out);
 }
 
+RT_TEST(NetContext, EndsTheLookUpOfANameToBind) {
+  struct Mute : Resolver {
+    std::vector<Address> look_up(const std::string&, TimePoint, const Context* context,
+                                 std::error_code& error) override {
+      EXPECT_NE(context, nullptr);
+      if (context != nullptr) {
+        context->done().recv();
+        error = context->err();
+      }
+      return {};
+    }
+  };
+  set_resolver(std::make_shared<Mute>());
+  expect_ends_with_context(
+      [](const Context& context) { TcpListener::bind("name:0", BindOptions(), context); });
+  expect_ends_with_context(
+      [](const Context& context) { UdpSocket::bind("name:0", BindOptions(), context); });
+  const Context over = Context::background().with_cancel();
+  over.cancel();
+  std::error_code error;
+  EXPECT_FALSE(TcpListener::bind("name:0", BindOptions(), over, error).is_open());
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  EXPECT_FALSE(UdpSocket::bind("name:0", BindOptions(), over, error).is_open());
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  set_resolver(nullptr);
+}
+
 RT_TEST(NetContext, ThatLivesDoesNotDisturb) {
   auto [client, server] = tcp_pair();
   Context context = Context::background().with_timeout(1h);

@@ -137,6 +137,9 @@ RT_TEST(TlsReload, NewConnectionsGetTheNewCertificate) {
   // What cannot be read changes nothing.
   std::remove(files.key.c_str());
   EXPECT_EQ(error_of([&] { config.reload(); }), std::errc::no_such_file_or_directory);
+  std::error_code error;
+  config.reload(error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
   EXPECT_EQ(shown_to(server, "localhost", fresh.client()), "new");
 }
 

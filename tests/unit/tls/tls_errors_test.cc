@@ -54,6 +54,43 @@ RT_TEST(TlsErrorCodes, SayWhatIsWrongAndClearThemselves) {
   EXPECT_EQ(error, std::errc::invalid_argument);
 }
 
+RT_TEST(TlsErrorCodes, WhenTimeIsUpBytesThatAreHereAlreadyAreNotRead) {
+  EchoServer server;
+  TlsConn conn = TlsConn::connect(server.address(), certificate().client());
+  conn.write("abc");
+  EXPECT_EQ(read_text(conn, 1), "a");  // TLS holds the rest of the record
+  std::byte byte[1];
+  std::error_code error;
+  conn.set_read_deadline(net::Stream::TimePoint::clock::now());
+  ASSERT_EQ(conn.read(byte, error), 0u);
+  EXPECT_EQ(error, std::errc::timed_out);
+  conn.set_read_deadline(net::Stream::TimePoint::max());
+  const Context over = Context::background().with_cancel();
+  over.cancel();
+  ASSERT_EQ(conn.read(byte, over, error), 0u);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  EXPECT_EQ(read_text(conn, 2), "bc");  // and nothing is lost
+}
+
+RT_TEST(TlsErrorCodes, OfAnExistingConnection) {
+  std::error_code error = std::make_error_code(std::errc::io_error);
+  auto [client, server] = support::tcp_pair();
+  TlsConn conn = TlsConn::client(std::move(client), "localhost", certificate().client(), error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_EQ(conn.remote_address(error), server.local_address());
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_EQ(conn.local_address(error), server.remote_address());
+  TlsConn other = TlsConn::server(std::move(server), certificate().server(), error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(other.is_open());
+  (void)TlsConn::client(net::TcpConn(), "localhost", certificate().client(), error);
+  EXPECT_TRUE(error) << "it has no peer";
+  (void)TlsConn().remote_address(error);
+  EXPECT_EQ(error, std::errc::bad_file_descriptor);
+  (void)TlsConn().local_address(error);
+  EXPECT_EQ(error, std::errc::bad_file_descriptor);
+}
+
 RT_TEST(TlsErrorCodes, OfAListener) {
   std::error_code error;
   TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server(), error);
@@ -63,6 +100,10 @@ RT_TEST(TlsErrorCodes, OfAListener) {
   EXPECT_EQ(error, std::errc::timed_out);
   listener.close();
   (void)listener.accept(error);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  const Context over = Context::background().with_cancel();
+  over.cancel();
+  (void)TlsListener::bind("localhost:0", certificate().server(), over, error);
   EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
