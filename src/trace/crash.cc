@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
-struct sigaction before[std::size(kSignals)];
+struct sigaction handlers_before[std::size(kSignals)];
 // atomic, a hint: the first thread that takes it has the last words
 base::Atomic<void (*)()> words{nullptr};
 
@@ -21,7 +21,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   if (auto* last_words = words.exchange(nullptr, base::acq_rel)) last_words();
   const struct sigaction* its = nullptr;
   for (std::size_t i = 0; i < std::size(kSignals); ++i) {
-    if (kSignals[i] == signal) its = &before[i];
+    if (kSignals[i] == signal) its = &handlers_before[i];
   }
   if ((its->sa_flags & SA_SIGINFO) != 0) return its->sa_sigaction(signal, info, context);
   if (its->sa_handler != SIG_DFL && its->sa_handler != SIG_IGN) return its->sa_handler(signal);
@@ -39,7 +39,7 @@ void install_crash_handlers(void (*last_words)()) {
     struct sigaction action = {};
     action.sa_sigaction = on_crash;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigaction(kSignals[i], &action, &before[i]);
+    sigaction(kSignals[i], &action, &handlers_before[i]);
   }
 }
 
@@ -49,7 +49,7 @@ void remove_crash_handlers() {
     struct sigaction now;
     sigaction(kSignals[i], nullptr, &now);
     bool is_ours = (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_crash;
-    if (is_ours) sigaction(kSignals[i], &before[i], nullptr);
+    if (is_ours) sigaction(kSignals[i], &handlers_before[i], nullptr);
   }
 }
 

@@ -122,7 +122,8 @@ namespace {
 
 // Adds to `sums` by how much each total grew.
 void add_growth(Totals& sums, const Totals& begin, const Totals& end) {
-  for (const auto& [name, value] : end) {
+  for (const auto& [key, value] : end) {
+    const std::string& name = key;
     auto has_name = [&name](const auto& total) { return total.first == name; };
     auto before = std::find_if(begin.begin(), begin.end(), has_name);
     auto sum = std::find_if(sums.begin(), sums.end(), has_name);

@@ -77,9 +77,9 @@ struct State {
 // For everything but the blocks. Its holder may block, and a goroutine that holds it may move to
 // another thread. Nobody takes it inside the runtime.
 base::UncheckedLock control;
-// For `state` and State::is_running, inside the runtime too.
+// For `the_recording` and State::is_running, inside the runtime too.
 base::Lock switching;
-State* state = nullptr;  // from prepare() to finish()
+State* the_recording = nullptr;  // from prepare() to finish()
 struct sigaction before_signal;
 
 class Control {
@@ -91,7 +91,7 @@ class Control {
 };
 
 Block* block_at(std::size_t index) {
-  return std::launder(reinterpret_cast<Block*>(state->memory + index * kBlockBytes));
+  return std::launder(reinterpret_cast<Block*>(the_recording->memory + index * kBlockBytes));
 }
 
 std::string with_reason(const std::string& what) { return what + ": " + std::strerror(errno); }
@@ -147,25 +147,25 @@ int open_to_write(const char* path) {
 
 Totals named(const Sums& sums) {
   Totals totals;
-  for (std::size_t i = 0; i < state->host.total_names.size(); ++i)
-    totals.emplace_back(state->host.total_names[i], sums[i]);
+  for (std::size_t i = 0; i < the_recording->host.total_names.size(); ++i)
+    totals.emplace_back(the_recording->host.total_names[i], sums[i]);
   return totals;
 }
 
 Sums totals_now() {
   Sums sums{};
-  state->host.totals(sums);
+  the_recording->host.totals(sums);
   return sums;
 }
 
 std::string begin_payload(const Sums& totals) {
   BeginPayload begin;
-  begin.origin = state->origin;
+  begin.origin = the_recording->origin;
   begin.now = instant_now();
-  begin.ticks_per_second = state->ticks_per_second;
-  begin.wall_ns = state->wall_ns;
+  begin.ticks_per_second = the_recording->ticks_per_second;
+  begin.wall_ns = the_recording->wall_ns;
   begin.pid = getpid();
-  begin.procs = state->procs;
+  begin.procs = the_recording->procs;
   begin.anchor = reinterpret_cast<std::uint64_t>(&anchor);
   begin.program = program_path();
   begin.totals = named(totals);
@@ -175,8 +175,9 @@ std::string begin_payload(const Sums& totals) {
 std::string end_payload(const Sums& totals) {
   EndPayload end;
   end.now = instant_now();
-  end.lost = state->lost_in_file + Outside::lost();
-  for (std::size_t i = 0; i < state->blocks.streams(); ++i) end.lost += detail::buffers[i].lost();
+  end.lost = the_recording->lost_in_file + Outside::lost();
+  for (std::size_t i = 0; i < the_recording->blocks.streams(); ++i)
+    end.lost += detail::buffers[i].lost();
   end.totals = named(totals);
   return encode(end);
 }
@@ -197,33 +198,33 @@ std::uint64_t count_events(const std::uint8_t* payload, std::size_t bytes) {
 
 // False: the file could not be written, and is as it was before.
 bool add_to_file(const BlockHeader& header, const void* payload) {
-  if (write_block(state->fd, header, payload)) {
-    state->good_bytes += static_cast<off_t>(sizeof header + header.payload_bytes);
+  if (write_block(the_recording->fd, header, payload)) {
+    the_recording->good_bytes += static_cast<off_t>(sizeof header + header.payload_bytes);
     return true;
   }
-  std::string failure = with_reason(state->plan.path);
+  std::string failure = with_reason(the_recording->plan.path);
   // If half a block stays behind, the reader skips it.
-  if (ftruncate(state->fd, state->good_bytes) == 0)
-    (void)lseek(state->fd, state->good_bytes, SEEK_SET);
-  if (state->failure.empty())
+  if (ftruncate(the_recording->fd, the_recording->good_bytes) == 0)
+    (void)lseek(the_recording->fd, the_recording->good_bytes, SEEK_SET);
+  if (the_recording->failure.empty())
     base::warn("trace: %s; events are lost for as long as that lasts", failure.c_str());
-  state->failure = std::move(failure);
+  the_recording->failure = std::move(failure);
   return false;
 }
 
 void add_to_file(BlockType type, std::string_view payload, std::uint8_t flags = 0) {
-  BlockHeader header = header_of(type, state->blocks.generation(), payload.size());
+  BlockHeader header = header_of(type, the_recording->blocks.generation(), payload.size());
   header.flags = flags;
   (void)add_to_file(header, payload.data());
 }
 
 void write_full_blocks() {
-  while (Block* block = state->blocks.take_full()) {
+  while (Block* block = the_recording->blocks.take_full()) {
     std::size_t bytes = block->used();
-    state->generation_bytes += bytes;
+    the_recording->generation_bytes += bytes;
     if (!add_to_file(header_of(*block, bytes), data_of(block)))
-      state->lost_in_file += count_events(data_of(block), bytes);
-    state->blocks.give(block);
+      the_recording->lost_in_file += count_events(data_of(block), bytes);
+    the_recording->blocks.give(block);
   }
 }
 
@@ -231,8 +232,8 @@ void begin_generation(const Sums& totals, const StateList& states, std::uint8_t 
   add_to_file(BlockType::begin, begin_payload(totals), flags);
   add_to_file(BlockType::modules, encode_modules());
   add_to_file(BlockType::states, states.view());
-  state->generation_bytes = 0;
-  state->next_generation_at = std::max(kGenerationBytes, 2 * states.view().size());
+  the_recording->generation_bytes = 0;
+  the_recording->next_generation_at = std::max(kGenerationBytes, 2 * states.view().size());
 }
 
 // Events that are written from now on belong to the next generation. A P that sleeps keeps its
@@ -240,33 +241,34 @@ void begin_generation(const Sums& totals, const StateList& states, std::uint8_t 
 void cut() {
   Sums totals = totals_now();
   add_to_file(BlockType::end, end_payload(totals));
-  state->blocks.next_generation();
-  for (std::size_t i = 0; i < state->blocks.streams(); ++i) detail::buffers[i].ask_for_new_block();
+  the_recording->blocks.next_generation();
+  for (std::size_t i = 0; i < the_recording->blocks.streams(); ++i)
+    detail::buffers[i].ask_for_new_block();
   Outside::ask_for_new_block();
   StateList states;
-  state->host.states(states);
-  state->procs = state->host.procs();
+  the_recording->host.states(states);
+  the_recording->procs = the_recording->host.procs();
   begin_generation(totals, states, 0);
 }
 
 bool is_running() {
   base::Guard hold(switching);
-  return state->is_running;
+  return the_recording->is_running;
 }
 
 void* serve(void*) {
   pthread_setname_np(pthread_self(), "magpie-trace");
   for (;;) {
-    state->wake_up.wait();
-    if (state->stop.load(base::relaxed)) return nullptr;
-    if (state->signalled.exchange(false, base::relaxed)) {
-      std::string error = Recorder::snapshot(state->plan.path);
+    the_recording->wake_up.wait();
+    if (the_recording->stop.load(base::relaxed)) return nullptr;
+    if (the_recording->signalled.exchange(false, base::relaxed)) {
+      std::string error = Recorder::snapshot(the_recording->plan.path);
       if (!error.empty()) base::warn("trace: %s", error.c_str());
     }
-    if (state->plan.flight) continue;
+    if (the_recording->plan.flight) continue;
     Control hold;
     write_full_blocks();
-    if (state->generation_bytes >= state->next_generation_at && is_running()) cut();
+    if (the_recording->generation_bytes >= the_recording->next_generation_at && is_running()) cut();
   }
 }
 
@@ -281,9 +283,9 @@ struct Copy {
 // left out: it was the oldest.
 std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
   std::vector<std::pair<std::uint64_t, Block*>> order;
-  for (std::size_t i = 0; i < state->block_count; ++i) {
+  for (std::size_t i = 0; i < the_recording->block_count; ++i) {
     Block* block = block_at(i);
-    if (std::uint64_t sequence = state->blocks.sequence_of(block))
+    if (std::uint64_t sequence = the_recording->blocks.sequence_of(block))
       order.emplace_back(sequence, block);
   }
   std::sort(order.begin(), order.end());
@@ -291,11 +293,11 @@ std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
   if (!memory.grow_to(std::max<std::size_t>(order.size(), 1) * kBlockBytes)) return copies;
   std::size_t offset = 0;
   for (auto [sequence, block] : order) {
-    if (!state->blocks.pin(block, sequence)) continue;
+    if (!the_recording->blocks.pin(block, sequence)) continue;
     std::size_t bytes = block->used();
     std::memcpy(memory.data() + offset, data_of(block), bytes);
     copies.push_back({header_of(*block, bytes), offset});
-    state->blocks.unpin(block);
+    the_recording->blocks.unpin(block);
     offset += bytes;
   }
   return copies;
@@ -306,8 +308,8 @@ bool list_states_of_flight(StateList& states) {
   void (*list)(StateList&) = nullptr;
   {
     Control hold;
-    if (state == nullptr || !state->plan.flight) return false;
-    list = state->host.states;
+    if (the_recording == nullptr || !the_recording->plan.flight) return false;
+    list = the_recording->host.states;
   }
   list(states);
   return true;
@@ -318,7 +320,7 @@ std::string make_prologue() {
   write_file_header(header);
   std::string out(header, sizeof header);
   std::string begin = begin_payload(Sums{}), modules = encode_modules();
-  std::uint32_t generation = state->blocks.generation();
+  std::uint32_t generation = the_recording->blocks.generation();
   append_block(out, header_of(BlockType::begin, generation, begin.size()), begin);
   append_block(out, header_of(BlockType::modules, generation, modules.size()), modules);
   return out;
@@ -327,10 +329,10 @@ std::string make_prologue() {
 // In the handler of a signal, while other threads may still write: no lock, no memory.
 void write_last_words() {
   detail::magpie_trace_is_on.store(false, base::relaxed);
-  int fd = open_to_write(state->plan.path.c_str());
+  int fd = open_to_write(the_recording->plan.path.c_str());
   if (fd < 0) return;
-  bool good = write_all(fd, state->prologue.data(), state->prologue.size());
-  for (std::size_t i = 0; i < state->block_count && good; ++i) {
+  bool good = write_all(fd, the_recording->prologue.data(), the_recording->prologue.size());
+  for (std::size_t i = 0; i < the_recording->block_count && good; ++i) {
     Block* block = block_at(i);
     if (block->is_free) continue;
     std::size_t bytes = block->used();
@@ -341,24 +343,24 @@ void write_last_words() {
 
 void on_signal(int) {
   int saved_errno = errno;
-  state->signalled.store(true, base::relaxed);
-  state->wake_up.set();
+  the_recording->signalled.store(true, base::relaxed);
+  the_recording->wake_up.set();
   errno = saved_errno;
 }
 
 // ---- setting up
 
 bool map_blocks() {
-  std::size_t count = std::max(state->plan.bytes / kBlockBytes, kLeastBlocks);
+  std::size_t count = std::max(the_recording->plan.bytes / kBlockBytes, kLeastBlocks);
   void* memory = base::os().map(nullptr, count * kBlockBytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  state->memory = static_cast<std::byte*>(memory);
-  state->block_count = count;
+  the_recording->memory = static_cast<std::byte*>(memory);
+  the_recording->block_count = count;
   for (std::size_t i = count; i-- > 0;)
-    state->blocks.add(new (state->memory + i * kBlockBytes) Block);
-  state->blocks.set_when_short(state->plan.flight ? Blocks::WhenShort::recycle
-                                                  : Blocks::WhenShort::refuse);
+    the_recording->blocks.add(new (the_recording->memory + i * kBlockBytes) Block);
+  the_recording->blocks.set_when_short(the_recording->plan.flight ? Blocks::WhenShort::recycle
+                                                                  : Blocks::WhenShort::refuse);
   return true;
 }
 
@@ -373,48 +375,50 @@ bool map_buffers() {
 
 // A short look is enough for a guess: readers compare instants that are further apart.
 void read_clocks() {
-  state->origin = instant_now();
-  state->wall_ns = base::read_clock(CLOCK_REALTIME);
+  the_recording->origin = instant_now();
+  the_recording->wall_ns = base::read_clock(CLOCK_REALTIME);
   Instant later;
   do {
     later = instant_now();
-  } while (later.ns - state->origin.ns < 1'000'000);
-  auto ns = static_cast<double>(later.ns - state->origin.ns);
-  auto ticks = static_cast<double>(later.ticks - state->origin.ticks);
-  state->ticks_per_second = static_cast<std::uint64_t>(ticks * 1e9 / ns);
+  } while (later.ns - the_recording->origin.ns < 1'000'000);
+  auto ns = static_cast<double>(later.ns - the_recording->origin.ns);
+  auto ticks = static_cast<double>(later.ticks - the_recording->origin.ticks);
+  the_recording->ticks_per_second = static_cast<std::uint64_t>(ticks * 1e9 / ns);
 }
 
 std::string open_file() {
-  state->fd = open_to_write(state->plan.path.c_str());
-  if (state->fd < 0) return with_reason(state->plan.path);
+  the_recording->fd = open_to_write(the_recording->plan.path.c_str());
+  if (the_recording->fd < 0) return with_reason(the_recording->plan.path);
   char header[kFileHeaderBytes];
   write_file_header(header);
-  if (!write_all(state->fd, header, sizeof header)) return with_reason(state->plan.path);
-  state->good_bytes = sizeof header;
+  if (!write_all(the_recording->fd, header, sizeof header))
+    return with_reason(the_recording->plan.path);
+  the_recording->good_bytes = sizeof header;
   return {};
 }
 
 std::string set_up() {
   if (!map_buffers() || !map_blocks()) return "no memory for the trace";
-  if (!state->plan.flight) {
+  if (!the_recording->plan.flight) {
     if (std::string error = open_file(); !error.empty()) return error;
   }
-  if (base::os().create_thread(&state->thread, nullptr, serve, nullptr) != 0)
+  if (base::os().create_thread(&the_recording->thread, nullptr, serve, nullptr) != 0)
     return "no thread for the trace";
   read_clocks();
   return {};
 }
 
 void tear_down() {
-  if (state->memory != nullptr) munmap(state->memory, state->block_count * kBlockBytes);
-  if (state->fd >= 0) close(state->fd);
-  delete std::exchange(state, nullptr);
+  if (the_recording->memory != nullptr)
+    munmap(the_recording->memory, the_recording->block_count * kBlockBytes);
+  if (the_recording->fd >= 0) close(the_recording->fd);
+  delete std::exchange(the_recording, nullptr);
 }
 
 // While nobody writes.
 void close_blocks() {
-  for (std::size_t i = 0; i < state->blocks.streams(); ++i) {
-    if (Block* block = detail::buffers[i].reset()) state->blocks.put_full(block);
+  for (std::size_t i = 0; i < the_recording->blocks.streams(); ++i) {
+    if (Block* block = detail::buffers[i].reset()) the_recording->blocks.put_full(block);
   }
 }
 
@@ -433,8 +437,8 @@ Block* Buffer::reset() {
 std::uint8_t* Buffer::open(std::uint64_t now) {
   if (!is_outside_) stream_ = static_cast<std::uint16_t>(this - detail::buffers);
   Block* filled = std::exchange(block_, nullptr);
-  block_ = state->blocks.exchange(filled, stream_, now);
-  if (filled != nullptr && !state->plan.flight) state->wake_up.set();
+  block_ = the_recording->blocks.exchange(filled, stream_, now);
+  if (filled != nullptr && !the_recording->plan.flight) the_recording->wake_up.set();
   if (block_ == nullptr) {
     at_ = nullptr;
     limit_.store(nullptr, base::relaxed);
@@ -464,7 +468,7 @@ void StateList::add_goroutine(std::uint64_t g, std::uint8_t its_state, std::uint
                               std::uint64_t object_or_proc, std::uint64_t body) {
   std::uint8_t* at = room();
   if (at == nullptr) return;
-  *at = static_cast<std::uint8_t>(Kind::state);
+  *at = static_cast<std::uint8_t>(Kind::the_recording);
   at = put_number(at + 1, 0);
   at = put_number(at, g);
   at = put_number(at, its_state);
@@ -486,10 +490,10 @@ void StateList::add_proc(std::uint64_t thread, std::uint64_t index) {
 
 std::string Recorder::prepare(const Plan& plan, const Host& host) {
   Control hold;
-  if (state != nullptr) return "a trace is being recorded already";
-  state = new State;
-  state->plan = plan;
-  state->host = host;
+  if (the_recording != nullptr) return "a trace is being recorded already";
+  the_recording = new State;
+  the_recording->plan = plan;
+  the_recording->host = host;
   std::string error = set_up();
   if (!error.empty()) {
     tear_down();
@@ -507,19 +511,19 @@ std::string Recorder::prepare(const Plan& plan, const Host& host) {
 
 bool Recorder::is_prepared() {
   Control hold;
-  return state != nullptr;
+  return the_recording != nullptr;
 }
 
 bool Recorder::switch_on(const Start& start) {
   base::Guard hold(switching);
-  if (state == nullptr || std::exchange(state->is_running, true)) return false;
+  if (the_recording == nullptr || std::exchange(the_recording->is_running, true)) return false;
   // A flight recorder forgets the run() before: its goroutines had the same numbers.
-  while (state->plan.flight) {
-    Block* old = state->blocks.take_full();
+  while (the_recording->plan.flight) {
+    Block* old = the_recording->blocks.take_full();
     if (old == nullptr) break;
-    state->blocks.give(old);
+    the_recording->blocks.give(old);
   }
-  state->procs = start.procs;
+  the_recording->procs = start.procs;
   if (start.proc >= 0) detail::buffers[start.proc].set_current(start.goroutine);
   base::Guard outside(Outside::lock_);
   detail::magpie_trace_is_on.store(true, base::relaxed);
@@ -528,12 +532,12 @@ bool Recorder::switch_on(const Start& start) {
 
 bool Recorder::switch_off(const Sums& totals) {
   base::Guard hold(switching);
-  if (state == nullptr || !std::exchange(state->is_running, false)) return false;
-  state->end_totals = totals;
+  if (the_recording == nullptr || !std::exchange(the_recording->is_running, false)) return false;
+  the_recording->end_totals = totals;
   {
     base::Guard outside(Outside::lock_);
     detail::magpie_trace_is_on.store(false, base::relaxed);
-    if (Block* block = Outside::buffer_.reset()) state->blocks.put_full(block);
+    if (Block* block = Outside::buffer_.reset()) the_recording->blocks.put_full(block);
   }
   close_blocks();
   return true;
@@ -541,9 +545,9 @@ bool Recorder::switch_off(const Sums& totals) {
 
 void Recorder::write_beginning(const Start& start) {
   Control hold;
-  if (state == nullptr) return;
-  if (state->plan.flight) {
-    state->prologue = make_prologue();
+  if (the_recording == nullptr) return;
+  if (the_recording->plan.flight) {
+    the_recording->prologue = make_prologue();
   } else {
     begin_generation(start.totals, start.states, start.is_new_run ? kNewRun : 0);
   }
@@ -551,31 +555,33 @@ void Recorder::write_beginning(const Start& start) {
 
 void Recorder::write_end() {
   Control hold;
-  if (state == nullptr || state->plan.flight) return;
+  if (the_recording == nullptr || the_recording->plan.flight) return;
   write_full_blocks();
-  add_to_file(BlockType::end, end_payload(state->end_totals));
-  state->blocks.next_generation();
+  add_to_file(BlockType::end, end_payload(the_recording->end_totals));
+  the_recording->blocks.next_generation();
 }
 
 std::string Recorder::finish() {
   pthread_t thread;
   {
     Control hold;
-    if (state == nullptr || std::exchange(state->is_ending, true))
+    if (the_recording == nullptr || std::exchange(the_recording->is_ending, true))
       return "no trace is being recorded";
-    state->stop.store(true, base::relaxed);
-    state->wake_up.set();
-    thread = state->thread;
+    the_recording->stop.store(true, base::relaxed);
+    the_recording->wake_up.set();
+    thread = the_recording->thread;
   }
   pthread_join(thread, nullptr);
   Control hold;
-  if (state->plan.flight) {
+  if (the_recording->plan.flight) {
     remove_crash_handlers();
-    if (state->plan.signal != 0) sigaction(state->plan.signal, &before_signal, nullptr);
+    if (the_recording->plan.signal != 0)
+      sigaction(the_recording->plan.signal, &before_signal, nullptr);
   }
-  std::string failure = state->failure;
+  std::string failure = the_recording->failure;
   base::Guard quick(switching);
-  for (std::size_t i = 0; i < state->blocks.streams(); ++i) detail::buffers[i].forget_lost();
+  for (std::size_t i = 0; i < the_recording->blocks.streams(); ++i)
+    detail::buffers[i].forget_lost();
   Outside::buffer_.forget_lost();
   tear_down();
   return failure;
@@ -586,7 +592,7 @@ std::string Recorder::snapshot(const std::string& path) {
   StateList states;
   if (!list_states_of_flight(states)) return "no flight recorder is on";
   Control hold;
-  if (state == nullptr) return "no flight recorder is on";
+  if (the_recording == nullptr) return "no flight recorder is on";
   std::string prologue = make_prologue();
   base::PageArray<std::uint8_t> memory;
   std::vector<Copy> copies = copy_blocks(memory);
@@ -594,7 +600,7 @@ std::string Recorder::snapshot(const std::string& path) {
 
   int fd = open_to_write(path.c_str());
   if (fd < 0) return with_reason(path);
-  std::uint32_t generation = state->blocks.generation();
+  std::uint32_t generation = the_recording->blocks.generation();
   bool good = write_all(fd, prologue.data(), prologue.size());
   for (const Copy& copy : copies)
     good = good && write_block(fd, copy.header, memory.data() + copy.offset);
@@ -616,9 +622,9 @@ void Recorder::forget() {
     munmap(detail::buffers, kMostStreams * sizeof(Buffer));
     detail::buffers = nullptr;
   }
-  if (state == nullptr) return;
-  if (state->plan.flight) remove_crash_handlers();
-  state = nullptr;  // the parent's thread is not here: what it used stays as it is
+  if (the_recording == nullptr) return;
+  if (the_recording->plan.flight) remove_crash_handlers();
+  the_recording = nullptr;  // the parent's thread is not here: what it used stays as it is
 }
 
 }  // namespace magpie::trace
