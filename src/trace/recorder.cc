@@ -468,7 +468,7 @@ void StateList::add_goroutine(std::uint64_t g, std::uint8_t its_state, std::uint
                               std::uint64_t object_or_proc, std::uint64_t body) {
   std::uint8_t* at = room();
   if (at == nullptr) return;
-  *at = static_cast<std::uint8_t>(Kind::the_recording);
+  *at = static_cast<std::uint8_t>(Kind::state);
   at = put_number(at + 1, 0);
   at = put_number(at, g);
   at = put_number(at, its_state);

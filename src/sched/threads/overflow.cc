@@ -50,17 +50,17 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (!was_sent(info)) jump_back_if_guarded();
   bool is_access = signal == SIGSEGV || signal == SIGBUS;
   if (is_access && !was_sent(info)) report_if_overflow(current_m(), info->si_addr);
-  const struct sigaction& former = before_of(signal);
-  if ((former.sa_flags & SA_SIGINFO) != 0) {
-    former.sa_sigaction(signal, info, context);
-  } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
-    former.sa_handler(signal);
-  } else if (former.sa_handler == SIG_IGN && was_sent(info)) {
+  const struct sigaction& handler_before = before_of(signal);
+  if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
+    handler_before.sa_sigaction(signal, info, context);
+  } else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
+    handler_before.sa_handler(signal);
+  } else if (handler_before.sa_handler == SIG_IGN && was_sent(info)) {
     return;
   } else {
     report_fatal_signal(signal, info, context);
     // The default: fault again with the default action in place, or send the same signal once more.
-    sigaction(signal, &former, nullptr);
+    sigaction(signal, &handler_before, nullptr);
     if (was_sent(info) || signal == SIGABRT)
       syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, info);
   }

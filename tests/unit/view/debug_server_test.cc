@@ -103,10 +103,17 @@ RT_TEST(DebugServer, CodeWhoseWaitingGoroutinesBecomeMoreIsSuspected) {
   const debug::Server pages = debug::serve();
   WaitGroup gate, all;
   gate.add(1);
+  std::size_t started = 0;
+  std::atomic<std::size_t> begun{0};
   auto start = [&](std::size_t how_many) {
-    const std::size_t before = num_goroutines();
-    for (std::size_t i = 0; i < how_many; ++i) all.go([&gate] { gate.wait(); });
-    EXPECT_TRUE(eventually([&] { return stats().waiting >= before - 1 + how_many; }));
+    started += how_many;
+    for (std::size_t i = 0; i < how_many; ++i) {
+      all.go([&] {
+        ++begun;
+        gate.wait();
+      });
+    }
+    EXPECT_TRUE(eventually([&] { return begun == started && stats().waiting >= started; }));
   };
   start(5);
   EXPECT_TRUE(has(get(pages, "/debug/waits"), "\"suspects\":[]"));
