@@ -46,7 +46,8 @@ set_source_files_properties(src/context/switch.cc PROPERTIES
 # What gdb knows of goroutines; the file carries the script.
 set(magpie_gdb_script ${CMAKE_CURRENT_SOURCE_DIR}/debugger/magpie-gdb.py)
 set_source_files_properties(src/sched/run/layout.cc PROPERTIES
-  COMPILE_DEFINITIONS "MAGPIE_GDB_SCRIPT=\"${magpie_gdb_script}\"" OBJECT_DEPENDS ${magpie_gdb_script}
+  COMPILE_DEFINITIONS "MAGPIE_GDB_SCRIPT=\"${magpie_gdb_script}\""
+  OBJECT_DEPENDS ${magpie_gdb_script}
   SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Probes for tracers cost a nop each, and need sys/sdt.h: src/base/probe.h.

@@ -1,6 +1,6 @@
 # magpie-gdb.py: goroutines in gdb, in a live process and in a core file.
 #
-#   info goroutines [TEXT]       number, state, thread, name, and where; TEXT chooses lines that have it
+#   info goroutines [TEXT]       number, state, thread, name, and where; TEXT chooses lines with it
 #   info ps                      the Ps, their queues, the threads that hold them; the other threads
 #   goroutine N                  look at goroutine N: bt, up, frame, info locals show its frames
 #   goroutine N COMMAND          run a gdb command there, and come back
@@ -307,7 +307,7 @@ class Snapshot:
             yield p
 
     def ring(self, p):
-        """Of P p: reserved goroutines, the ring, the inbox, in the order in which they would run."""
+        """Of P p: reserved goroutines, ring, inbox, in the order in which they would run."""
         slots = self.layout['P.ring_slots']
         items = read_words(self.at(p, 'P.ring'), slots)
         first = read_word(self.at(p, 'P.reserved_first'))

@@ -1,9 +1,9 @@
 // dump.h: what every goroutine does, and where. For programs that are stuck, or slow.
 //
-// Nothing is recorded for it beforehand. A parked goroutine's stack stands still and is unwound when
-// somebody asks; the thread of a running goroutine is sent a signal (Options::preempt_signal) and
-// unwinds itself in the handler. No goroutine stops for longer than that. It works while goroutines
-// are in endless loops.
+// Nothing is recorded for it beforehand. A parked goroutine's stack stands still and is unwound
+// when somebody asks; the thread of a running goroutine is sent a signal (Options::preempt_signal)
+// and unwinds itself in the handler. No goroutine stops for longer than that. It works while
+// goroutines are in endless loops.
 //
 // SIGQUIT (Ctrl-\) prints the same text to stderr: Options::on_quit. A deadlock, a fatal signal and
 // an uncaught exception print the stacks that belong to them.

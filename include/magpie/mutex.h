@@ -22,8 +22,8 @@ struct MutexState {
   std::atomic<std::uint32_t> lock{0};   // atomic [lock]
   std::atomic<std::uint64_t> woken{0};  // atomic, written under lock: see woken_mark.h
   WaitStorage waiters;
-  // Where the stack of the last owner was when it took the mutex: tells dumps who holds it. Only the
-  // owner writes it; meaningless while the mutex is free.
+  // Where the stack of the last owner was when it took the mutex: tells dumps who holds it. Only
+  // the owner writes it; meaningless while the mutex is free.
   std::uintptr_t locked_at = 0;
 };
 

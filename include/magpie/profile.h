@@ -31,13 +31,14 @@ void start(const Options& options = {});
 // Ends recording. What was recorded stays until the next start().
 void stop() noexcept;
 
-// locks: only waits for Mutex, RWMutex, Semaphore and Once, which show the locks that are contended.
+// locks: only waits for Mutex, RWMutex, Semaphore and Once, which show the locks that are
+// contended.
 enum class Waits { all, locks };
 
 // What was recorded: each stack with the number of waits ("contentions") and how long they took in
-// all ("delay", from the moment a goroutine began to wait until it ran again), and a label "reason".
-// Addresses are not symbolised: pprof does that, with the program at hand. Recording may go on
-// meanwhile.
+// all ("delay", from the moment a goroutine began to wait until it ran again), and a label
+// "reason". Addresses are not symbolised: pprof does that, with the program at hand. Recording may
+// go on meanwhile.
 std::string pprof(Waits which = Waits::all);
 
 }  // namespace magpie::profile

@@ -70,8 +70,8 @@ struct Options {
   // other. 0: does not look.
   std::chrono::milliseconds report_blocked_after{0};
   // Reports each goroutine that computes, or blocks in a call that blocking() does not declare, for
-  // longer than this, with its stack at that moment; at most five a second. See on_slow() in dump.h.
-  // 0: MAGPIE_DEBUG=slow=... if set, else does not look.
+  // longer than this, with its stack at that moment; at most five a second. See on_slow() in
+  // dump.h. 0: MAGPIE_DEBUG=slow=... if set, else does not look.
   std::chrono::microseconds report_slow{0};
 };
 

@@ -8,7 +8,7 @@
 // and has one, two, four or eight bytes. GCC takes the text of the note for many instructions, so
 // short functions with a probe are marked always_inline. docs/guide/observability.md lists them.
 //
-// Without sys/sdt.h (Debian: systemtap-sdt-dev), or with MAGPIE_NO_PROBES, there are none.
+// Without <sys/sdt.h> (Debian: systemtap-sdt-dev), or with MAGPIE_NO_PROBES, there are none.
 #pragma once
 
 #if !defined(MAGPIE_NO_PROBES) && !defined(MAGPIE_MODEL) && __has_include(<sys/sdt.h>)

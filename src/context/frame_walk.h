@@ -1,9 +1,9 @@
-// frame_walk.h: which functions a stack is in. By the compiler's own tables and unwinder (libgcc), which
-// neither allocates nor locks (glibc 2.35, gcc 12, or newer).
+// frame_walk.h: which functions a stack is in. By the compiler's own tables and unwinder (libgcc),
+// which neither allocates nor locks (glibc 2.35, gcc 12, or newer).
 //
-// walk_from() unwinds a stack that no thread is on. A small piece of assembly calls the unwinder and
-// has unwind information of its own: it says that its caller's registers are in a Registers record.
-// So the unwinder continues there, as it continues behind a signal frame.
+// walk_from() unwinds a stack that no thread is on. A small piece of assembly calls the unwinder
+// and has unwind information of its own: it says that its caller's registers are in a Registers
+// record. So the unwinder continues there, as it continues behind a signal frame.
 #pragma once
 
 #include <ucontext.h>
@@ -24,8 +24,8 @@ Registers registers_of(const void* saved);
 // Of a thread that a signal interrupted.
 Registers registers_of(const ucontext_t& interrupted);
 
-// Told of each frame, innermost first: where it continues, and the stack pointer it then has. False:
-// stop.
+// Told of each frame, innermost first: where it continues, and the stack pointer it then has.
+// False: stop.
 using FrameVisitor = bool (*)(void* argument, std::uintptr_t pc, std::uintptr_t sp);
 
 // The stack may change meanwhile: then frames may be wrong, and the unwinder may fault.

@@ -1,7 +1,8 @@
 // symbols.h: what is at an address of the program's code.
 //
-//   place_of      function, file and line: by libdw if it is there (it is loaded when first needed),
-//                 else by the dynamic linker. Allocates and takes locks. What it found is remembered.
+//   place_of      function, file and line: by libdw if it is there (it is loaded when first
+//                 needed), else by the dynamic linker. Allocates and takes locks. What it found is
+//                 remembered.
 //   module_of     file and offset only. Neither allocates nor locks: for signal handlers.
 #pragma once
 

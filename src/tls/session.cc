@@ -163,8 +163,9 @@ void TlsConn::Session::refuse_if_closed(const char* what) const {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), about(what));
 }
 
-// Bytes that TLS holds already are no reason to go on after the time is up, as bytes of a socket are
-// none. A peer may put hundreds of new keys and a byte now and then into what we receive at once.
+// Bytes that TLS holds already are no reason to go on after the time is up, as bytes of a socket
+// are none. A peer may put hundreds of new keys and a byte now and then into what we receive at
+// once.
 void TlsConn::Session::refuse_if_too_late(const Context* context) {
   std::error_code error = context == nullptr ? std::error_code() : context->err();
   if (!error) {

@@ -1,5 +1,5 @@
-// Two goroutines each wait for the mutex that the other holds: the report names the cycle, and shows
-// where each waits.
+// Two goroutines each wait for the mutex that the other holds: the report names the cycle, and
+// shows where each waits.
 // expect: all goroutines are asleep - deadlock!
 // expect: ^magpie: goroutine [0-9]+ waits for Mutex 0x[0-9a-f]+ held by goroutine [0-9]+, which waits for Mutex 0x[0-9a-f]+ held by goroutine [0-9]+: a cycle
 // expect: goroutine [0-9]+ \(left\) \[Mutex lock\], started by goroutine 1, on Mutex 0x[0-9a-f]+ held by goroutine [0-9]+

@@ -1,4 +1,5 @@
-// A fault that is no overflow stays an ordinary segmentation fault; its goroutine and place are named.
+// A fault that is no overflow stays an ordinary segmentation fault; its goroutine and place are
+// named.
 // expect: ^magpie: goroutine [0-9]+ ends the program by SIGSEGV, at address \(nil\)$
 // expect: ^about to fault$
 // exit: SIGSEGV

@@ -31,8 +31,8 @@ class GPool {
   [[nodiscard]] std::size_t take(std::span<G*> out);
   void give(std::span<G* const> records);
 
-  // The records carved so far in the slab with that number, for a reader that must not hold the lock
-  // for long. Empty: there is no such slab.
+  // The records carved so far in the slab with that number, for a reader that must not hold the
+  // lock for long. Empty: there is no such slab.
   std::span<G> carved_in(std::size_t slab) {
     lock_.lock();
     std::span<G> carved;

@@ -1,8 +1,8 @@
 // age.h: for how long goroutines have waited, without writing a time at each park.
 //
 // Each look at all goroutines (a dump, or the watchdog's) leaves a mark beside the wait reason of
-// those that wait. The next park() overwrites it. So a mark that a later look still finds belongs to
-// the same wait: the goroutine has waited since the marking look at least. A mark is three bits:
+// those that wait. The next park() overwrites it. So a mark that a later look still finds belongs
+// to the same wait: the goroutine has waited since the marking look at least. A mark is three bits:
 //     0       no look has seen this wait
 //     1       seen by a look that is long ago; its time is that of the latest such look
 //     2 to 7  the number of the look; the next looks take them in turn

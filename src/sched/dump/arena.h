@@ -1,5 +1,5 @@
-// arena.h: memory for a dump, straight from the system: works with a corrupt heap, and with one whose
-// locks a stopped thread holds.
+// arena.h: memory for a dump, straight from the system: works with a corrupt heap, and with one
+// whose locks a stopped thread holds.
 #pragma once
 
 #include <sys/mman.h>

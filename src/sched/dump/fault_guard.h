@@ -1,6 +1,6 @@
-// fault_guard.h: reads what may be gone. A dump looks at stacks and records that other threads change
-// and unmap meanwhile. If that faults, the handler of SIGSEGV (threads/overflow.cc) jumps back here,
-// and the dump does without.
+// fault_guard.h: reads what may be gone. A dump looks at stacks and records that other threads
+// change and unmap meanwhile. If that faults, the handler of SIGSEGV (threads/overflow.cc) jumps
+// back here, and the dump does without.
 #pragma once
 
 #include <setjmp.h>
@@ -23,7 +23,8 @@ bool survives(void (*f)(void* argument), void* argument);
 // For the handler. Does not return if the thread expects faults.
 void jump_back_if_guarded();
 
-// While one lives, the handler of SIGSEGV and SIGBUS is the runtime's, whatever the program installed.
+// While one lives, the handler of SIGSEGV and SIGBUS is the runtime's, whatever the program
+// installed.
 class FaultHandling {
  public:
   FaultHandling() { begin(); }

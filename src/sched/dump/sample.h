@@ -8,8 +8,8 @@
 //   asker:   the thread that dumps; one at a time (Snapshot's lock). ask(), sends the signal, waits
 //   thread:  the M, in the handler: answers if it is asked
 // Late      A thread that is stopped for long may answer after the asker gave up: it finds IDLE and
-//           does nothing. Or it is in ANSWERING when the asker gives up: the asker leaves it so, and
-//           does not ask that thread again before it has answered.
+//           does nothing. Or it is in ANSWERING when the asker gives up: the asker leaves it so,
+//           and does not ask that thread again before it has answered.
 // Orders    the answer's end releases the frames, take() acquires them.
 // Once      Each arrow is one compare-exchange, or a store by the side whose turn it is
 #pragma once

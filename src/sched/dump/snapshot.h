@@ -1,13 +1,13 @@
 // snapshot.h: what all goroutines do, at about one moment. Nothing stops for it.
 //
 //   parked      A goroutine's stack stands still while it is parked. It is unwound from its saved
-//               registers, and then looked at again: if the goroutine is still parked there, and all
-//               return addresses are where they were, the stack was right.
-//   alike       Most stacks of a large program are the same. A stack that was unwound tells where its
-//               return addresses are. If another stack is as deep and has the same addresses at the
-//               same places, it need not be unwound: a few loads.
-//   running     The thread unwinds itself in a signal handler (sample.h). A thread that was stopped in
-//               the middle of a goroutine left its registers in its M.
+//               registers, and then looked at again: if the goroutine is still parked there, and
+//               all return addresses are where they were, the stack was right.
+//   alike       Most stacks of a large program are the same. A stack that was unwound tells where
+//               its return addresses are. If another stack is as deep and has the same addresses at
+//               the same places, it need not be unwound: a few loads.
+//   running     The thread unwinds itself in a signal handler (sample.h). A thread that was stopped
+//               in the middle of a goroutine left its registers in its M.
 // Allocates by mmap only, and takes one lock: for one Snapshot at a time.
 #pragma once
 

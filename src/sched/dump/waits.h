@@ -1,8 +1,8 @@
 // waits.h: which goroutine waits for which: a Mutex that the other holds, or the other's end.
 //
-// The owner of a Mutex is found by the place of its stack when it took the mutex (magpie/mutex.h): the
-// goroutine whose stack that is. If that goroutine has ended without unlocking, the next goroutine on
-// the same stack is named.
+// The owner of a Mutex is found by the place of its stack when it took the mutex (magpie/mutex.h):
+// the goroutine whose stack that is. If that goroutine has ended without unlocking, the next
+// goroutine on the same stack is named.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 // can see the change: so the times of cause and effect are in order. `if (traced())` is two
 // instructions while nothing is recorded; the rest is out of line.
 //
-// Who may write  the holder of a P, inside the runtime, to the P's stream: also sysmon, for a P that
-//                it has taken. All others write to the outside stream, under its lock.
+// Who may write  the holder of a P, inside the runtime, to the P's stream: also sysmon, for a P
+//                that it has taken. All others write to the outside stream, under its lock.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ class Preemption {
   // uses it for something else. 0 is allowed.
   static bool can_use(int signal);
 
-  // install() installs the handler; remove() puts back what was there. Without Stops::yes the signal
-  // only asks for stacks (dump/sample.h).
+  // install() installs the handler; remove() puts back what was there. Without Stops::yes the
+  // signal only asks for stacks (dump/sample.h).
   enum class Stops { no, yes };
   void install(int signal, Stops stops);
   void remove();

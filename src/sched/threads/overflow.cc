@@ -97,8 +97,8 @@ void remove_overflow_handler() {
   }
 }
 
-// The program's own handler comes first again afterwards. A fault of the program's meanwhile goes to
-// what was there before the runtime.
+// The program's own handler comes first again afterwards. A fault of the program's meanwhile goes
+// to what was there before the runtime.
 void FaultHandling::begin() {
   struct sigaction action = ours();
   sigaction(SIGSEGV, &action, &segv_);

@@ -424,8 +424,8 @@ RT_TEST(HttpServer, NoContentAndNotModifiedHaveNoBody) {
   EXPECT_EQ(talk.hear_body(), "body");
 }
 
-// A client whose next requests are there as soon as they are read, so many at once. Its socket, which
-// nobody writes to, says that nothing is here.
+// A client whose next requests are there as soon as they are read, so many at once. Its socket,
+// which nobody writes to, says that nothing is here.
 class Eager final : public net::Stream {
  public:
   Eager(int requests, int at_once) : left_(requests), at_once_(at_once) {
