@@ -10,3 +10,4 @@ magpie_add_library_room(dns magpie)
 target_include_directories(magpie_dns SYSTEM PRIVATE ${MAGPIE_CARES_INCLUDE_DIR})
 target_link_libraries(magpie_dns PRIVATE
   $<BUILD_INTERFACE:${MAGPIE_CARES_LIBRARY}> $<INSTALL_INTERFACE:cares>)
+set_target_properties(magpie_dns PROPERTIES MAGPIE_PC_REQUIRES libcares)

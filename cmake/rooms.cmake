@@ -64,7 +64,7 @@ function(magpie_add_library_room room base)
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)
   add_library(magpie_${room} STATIC ${sources})
   add_library(magpie::${room} ALIAS magpie_${room})
-  set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room})
+  set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room} MAGPIE_BASE ${base})
   set_target_properties(magpie_${room} PROPERTIES
     UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
   target_include_directories(magpie_${room} PRIVATE src)

@@ -8,6 +8,8 @@ endif()
 
 magpie_add_library_room(view magpie_http)
 target_link_libraries(magpie_view PUBLIC magpie_analysis)
+set_target_properties(magpie_view PROPERTIES
+  MAGPIE_PC_REQUIRES "magpie-analysis = ${PROJECT_VERSION}")
 
 file(GLOB magpie_web_files CONFIGURE_DEPENDS web/*.html web/*.css web/*.js)
 set(magpie_page_bytes ${CMAKE_CURRENT_BINARY_DIR}/page_bytes.cc)
