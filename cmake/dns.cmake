@@ -3,7 +3,7 @@
 find_path(MAGPIE_CARES_INCLUDE_DIR ares.h)
 find_library(MAGPIE_CARES_LIBRARY cares)
 if(NOT MAGPIE_CARES_INCLUDE_DIR OR NOT MAGPIE_CARES_LIBRARY)
-  message(STATUS "c-ares is not there (Debian: libc-ares-dev): magpie::dns is left out")
+  magpie_leave_out(dns "c-ares was missing (Debian: libc-ares-dev)")
   return()
 endif()
 magpie_add_library_room(dns magpie)

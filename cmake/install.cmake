@@ -18,6 +18,18 @@ install(FILES debugger/magpie-gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/magpie
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT magpieTargets NAMESPACE magpie:: DESTINATION ${magpie_package_dir})
 
+# The components, each with why it is not there (empty: it is there) and the component that it
+# needs.
+set(magpie_component_lines "")
+foreach(room IN LISTS magpie_library_rooms)
+  if(TARGET magpie_${room})
+    get_target_property(base magpie_${room} MAGPIE_BASE)
+    string(REGEX REPLACE "^magpie_?" "" base ${base})
+    string(APPEND magpie_component_lines "set(magpie_${room}_base \"${base}\")\n")
+  endif()
+  string(APPEND magpie_component_lines
+    "set(magpie_${room}_left_out [[${magpie_${room}_left_out}]])\n")
+endforeach()
 configure_package_config_file(
   cmake/magpieConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/magpieConfig.cmake
   INSTALL_DESTINATION ${magpie_package_dir})

@@ -2,7 +2,7 @@
 
 find_package(OpenSSL 3.0)
 if(NOT OpenSSL_FOUND)
-  message(STATUS "OpenSSL 3 is not there (Debian: libssl-dev): magpie::tls is left out")
+  magpie_leave_out(tls "OpenSSL 3 was missing (Debian: libssl-dev)")
   return()
 endif()
 magpie_add_library_room(tls magpie)

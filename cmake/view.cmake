@@ -2,7 +2,7 @@
 # compiled in.
 
 if(NOT TARGET magpie_http)
-  message(STATUS "magpie::view is left out, as magpie::http is")
+  magpie_leave_out(view "it needs http, and ${magpie_http_left_out}")
   return()
 endif()
 
