@@ -6,6 +6,11 @@ if(NOT TARGET magpie_http)
   return()
 endif()
 
+if(NOT TARGET magpie_analysis)
+  magpie_leave_out(view "it needs analysis, and ${magpie_analysis_left_out}")
+  return()
+endif()
+
 magpie_add_library_room(view magpie_http)
 target_link_libraries(magpie_view PUBLIC magpie_analysis)
 set_target_properties(magpie_view PROPERTIES
