@@ -8,6 +8,7 @@ if(MAGPIE_LIBDW_INCLUDE_DIR AND MAGPIE_LIBDW)
   target_compile_definitions(magpie_analysis PRIVATE MAGPIE_HAS_LIBDW=1)
   target_include_directories(magpie_analysis SYSTEM PRIVATE ${MAGPIE_LIBDW_INCLUDE_DIR})
   target_link_libraries(magpie_analysis PRIVATE dw)
+  set_target_properties(magpie_analysis PROPERTIES MAGPIE_PC_REQUIRES libdw)
 else()
   message(STATUS "libdw is not there (Debian: libdw-dev): "
     "magpie::analysis asks the program addr2line for names")

@@ -3,11 +3,11 @@
 
 find_path(MAGPIE_BOOST_INCLUDE_DIR boost/beast/http/basic_parser.hpp)
 if(NOT MAGPIE_BOOST_INCLUDE_DIR)
-  message(STATUS "boost/beast is not there (Debian: libboost-dev): magpie::http is left out")
+  magpie_leave_out(http "Boost headers were missing (Debian: libboost-dev)")
   return()
 endif()
 if(NOT TARGET magpie_tls)
-  message(STATUS "magpie::http is left out, as magpie::tls is")
+  magpie_leave_out(http "it needs tls, and ${magpie_tls_left_out}")
   return()
 endif()
 

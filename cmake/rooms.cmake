@@ -60,12 +60,19 @@ elseif(NOT magpie_has_sdt)
   message(STATUS "sys/sdt.h is not there (Debian: systemtap-sdt-dev): the probes are left out")
 endif()
 
+# cmake/<room>.cmake calls this, and returns, when it cannot build its library. find_package passes
+# the reason on to a program that asks for the component.
+macro(magpie_leave_out room why)
+  message(STATUS "magpie::${room} is left out: ${why}")
+  set(magpie_${room}_left_out "${why}")
+endmacro()
+
 # A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
 function(magpie_add_library_room room base)
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)
   add_library(magpie_${room} STATIC ${sources})
   add_library(magpie::${room} ALIAS magpie_${room})
-  set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room})
+  set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room} MAGPIE_BASE ${base})
   set_target_properties(magpie_${room} PROPERTIES
     UNITY_BUILD ${MAGPIE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
   target_include_directories(magpie_${room} PRIVATE src)
@@ -90,7 +97,13 @@ foreach(line IN LISTS magpie_room_lines)
   endif()
 
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/${room}.cmake)
-    include(cmake/${room}.cmake)
+    string(TOUPPER MAGPIE_BUILD_${room} build_it)
+    option(${build_it} "Build magpie::${room} if what it needs is there" ON)
+    if(${build_it})
+      include(cmake/${room}.cmake)
+    else()
+      magpie_leave_out(${room} "${build_it} was OFF")
+    endif()
     list(APPEND magpie_library_rooms ${room})
     continue()
   endif()

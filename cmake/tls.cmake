@@ -2,8 +2,9 @@
 
 find_package(OpenSSL 3.0)
 if(NOT OpenSSL_FOUND)
-  message(STATUS "OpenSSL 3 is not there (Debian: libssl-dev): magpie::tls is left out")
+  magpie_leave_out(tls "OpenSSL 3 was missing (Debian: libssl-dev)")
   return()
 endif()
 magpie_add_library_room(tls magpie)
 target_link_libraries(magpie_tls PUBLIC OpenSSL::SSL)
+set_target_properties(magpie_tls PROPERTIES MAGPIE_PC_REQUIRES "openssl >= 3.0")

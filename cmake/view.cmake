@@ -2,12 +2,19 @@
 # compiled in.
 
 if(NOT TARGET magpie_http)
-  message(STATUS "magpie::view is left out, as magpie::http is")
+  magpie_leave_out(view "it needs http, and ${magpie_http_left_out}")
+  return()
+endif()
+
+if(NOT TARGET magpie_analysis)
+  magpie_leave_out(view "it needs analysis, and ${magpie_analysis_left_out}")
   return()
 endif()
 
 magpie_add_library_room(view magpie_http)
 target_link_libraries(magpie_view PUBLIC magpie_analysis)
+set_target_properties(magpie_view PROPERTIES
+  MAGPIE_PC_REQUIRES "magpie-analysis = ${PROJECT_VERSION}")
 
 file(GLOB magpie_web_files CONFIGURE_DEPENDS web/*.html web/*.css web/*.js)
 set(magpie_page_bytes ${CMAKE_CURRENT_BINARY_DIR}/page_bytes.cc)

@@ -18,3 +18,4 @@
 #include <magpie/task_group.h>
 #include <magpie/time.h>
 #include <magpie/trace.h>
+#include <magpie/version.h>

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 
 int main() {
   constexpr int kGoroutines = 1000;
@@ -23,6 +24,11 @@ int main() {
   });
 
   const long expected = kGoroutines * (kGoroutines + 1L) / 2;
+  if (std::strcmp(magpie::version(), MAGPIE_VERSION_STRING) != 0) {
+    std::fprintf(stderr, "headers of %s, a library of %s\n", MAGPIE_VERSION_STRING,
+                 magpie::version());
+    return 1;
+  }
   if (sum.load() != expected) {
     std::fprintf(stderr, "sum is %ld, expected %ld\n", sum.load(), expected);
     return 1;
