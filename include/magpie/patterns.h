@@ -6,4 +6,5 @@
 #include <magpie/circuit_breaker.h>
 #include <magpie/parallel.h>
 #include <magpie/rate_limiter.h>
+#include <magpie/single_flight.h>
 #include <magpie/worker_pool.h>
