@@ -2,7 +2,9 @@
 #include <magpie/magpie.h>
 
 #include <cstdio>
+#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 using namespace magpie;
@@ -14,6 +16,12 @@ std::optional<std::string> query(const Context& request, std::chrono::millisecon
   select(on_recv(request.done(), [](bool) {}),
          on_timeout(takes, [&] { answer = "answer for " + *request.value<std::string>("user"); }));
   return answer;
+}
+
+// Closes the connection of a library that knows nothing of contexts when the request is over.
+void talk(const Context& request, Chan<void> connection) {
+  AfterFunc hang_up = request.after_func([=] { connection.close(); });
+  connection.recv();  // the library's call that waits
 }
 
 int main() {
@@ -31,5 +39,16 @@ int main() {
     std::stop_token token = part.stop_token();
     job.cancel();
     std::printf("the part was asked to stop: %s\n", token.stop_requested() ? "yes" : "no");
+
+    // Says why.
+    Context call = Context::background().with_cancel();
+    auto talker = spawn([=] { talk(call, Chan<void>()); });
+    call.cancel(std::runtime_error("the peer hung up"));
+    talker.join();
+    try {
+      std::rethrow_exception(call.cause());
+    } catch (const std::exception& cause) {
+      std::printf("the call ended: %s\n", cause.what());
+    }
   });
 }

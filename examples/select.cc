@@ -12,12 +12,19 @@ namespace {
 
 // Sends numbers until it is told to stop, by closing `quit`.
 void count(const magpie::Chan<int>& out, const magpie::Chan<void>& quit) {
-  for (int i = 1;; ++i) {
-    bool stop = false;
-    magpie::select(magpie::on_send(out, i),  //
-                   magpie::on_recv(quit, [&] { stop = true; }));
-    if (stop) return;
+  int i = 1;
+  while (magpie::select_next(magpie::on_send(out, i, [&] { ++i; }),
+                             magpie::on_recv(quit, [] { return false; }))) {
   }
+}
+
+// Adds up what comes until the context is over. A handler that takes an int sees values only.
+int sum_until(const magpie::Context& context, const magpie::Chan<int>& in) {
+  int sum = 0;
+  while (magpie::select_next(magpie::on_recv(in, [&](int value) { sum += value; }),
+                             magpie::on_done(context, [] { return false; }))) {
+  }
+  return sum;
 }
 
 std::optional<int> recv_within(const magpie::Chan<int>& in, std::chrono::milliseconds limit) {
@@ -52,6 +59,13 @@ int main() {
                    magpie::otherwise([] { std::puts("nobody counts any more"); }));
     if (!recv_within(numbers, 20ms)) std::puts("and nobody begins within 20 ms");
 
+    magpie::Context context = magpie::Context::background().with_cancel();
+    auto adder = magpie::spawn([=] { return sum_until(context, numbers); });
+    for (int i = 1; i <= 10; ++i) numbers.send(i);
+    context.cancel();
+    int added = adder.join();
+    std::printf("the adder got %d\n", added);
+
     std::vector<magpie::Chan<int>> channels;
     for (int i = 1; i <= 10; ++i) {
       channels.emplace_back();
@@ -59,6 +73,6 @@ int main() {
     }
     int sum = sum_of_first(channels);
     std::printf("ten channels brought %d\n", sum);
-    return sum == 55 ? 0 : 1;
+    return added == 55 && sum == 55 ? 0 : 1;
   });
 }

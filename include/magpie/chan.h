@@ -23,7 +23,8 @@
 
 namespace magpie {
 
-// Thrown by a send on a closed channel and by a second close().
+// Thrown by a send on a closed channel, by a second close(), and by a select() that finds a channel
+// closed whose handler takes a value only.
 class ClosedChannel : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -16,7 +17,9 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/shared_function.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/time.h>
 
@@ -57,6 +60,30 @@ template <class K>
 concept ContextKey = std::equality_comparable<KeptAs<K>>;
 
 }  // namespace detail
+
+class Context;
+
+// A function that waits for the end of a context (Context::after_func). One goroutine or thread may
+// use it at a time.
+class AfterFunc {
+ public:
+  AfterFunc(AfterFunc&& other) noexcept;
+  AfterFunc& operator=(AfterFunc&& other) noexcept;
+  // As stop().
+  ~AfterFunc();
+
+  // Keeps the function from being called. True: it has not been and will not be called. False: the
+  // context has ended, or stop() was called before. Does not wait for a function that already runs
+  // in its goroutine. Never blocks for long.
+  bool stop();
+
+ private:
+  friend class Context;
+  struct State;  // src/flow/context.cc
+  explicit AfterFunc(std::unique_ptr<State> state) noexcept;
+
+  std::unique_ptr<State> state_;  // null: stopped, or moved from
+};
 
 // Every blocking call of the core takes a context too: Chan::send and recv, lock, acquire, wait,
 // join, sleep_for, submit. For all of them:
@@ -131,7 +158,28 @@ class Context {
   // meanwhile the goroutine stays on its thread (ThreadLock). Blocks only for these callbacks and
   // for another cancel() that is still on its way down. A goroutine that it wakes may destroy the
   // handle that it was called on. Throws std::logic_error for the root.
-  void cancel() const;
+  void cancel() const { cancel(std::exception_ptr()); }
+
+  // As cancel(), and says why: cause() returns it for all contexts that this call is the first to
+  // cancel. Null: as cancel().
+  void cancel(std::exception_ptr cause) const;
+  template <std::derived_from<std::exception> E>
+  void cancel(E cause) const {
+    cancel(std::make_exception_ptr(std::move(cause)));
+  }
+
+  // Why the context is over: what cancel(cause) was given, or a std::system_error with err(). Null
+  // while the context lives. Never blocks for long. Throws std::bad_alloc.
+  std::exception_ptr cause() const;
+
+  // Calls f once, in a goroutine of its own, when the context ends: at once if it is over. If no
+  // goroutine can be started, since no runtime runs or memory is short, cancel() calls f itself;
+  // then f must not throw. Not if the AfterFunc is stopped or destroyed before. f may be move-only.
+  // Never blocks. Throws std::bad_alloc.
+  template <detail::Callable F>
+  [[nodiscard]] AfterFunc after_func(F&& f) const {
+    return call_after(detail::SharedFunction<void()>(std::forward<F>(f)));
+  }
 
   // The time at which the context ends at the latest. Nullopt: it has no deadline.
   std::optional<TimePoint> deadline() const noexcept;
@@ -151,6 +199,7 @@ class Context {
 
   explicit Context(std::shared_ptr<detail::ContextNode> node) : node_(std::move(node)) {}
 
+  AfterFunc call_after(detail::SharedFunction<void()> f) const;
   Context with_deadline_ns(detail::DeadlineNs deadline) const;
   Context with_kept(std::unique_ptr<detail::ContextValue> value) const;
   const void* find_value(const std::type_info& key_type, const void* key,

@@ -7,6 +7,7 @@
 #include <magpie/chan.h>
 #include <magpie/context.h>
 #include <magpie/debug.h>
+#include <magpie/defer.h>
 #include <magpie/go.h>
 #include <magpie/local.h>
 #include <magpie/parallel.h>

@@ -5,5 +5,7 @@
 
 #include <magpie/circuit_breaker.h>
 #include <magpie/parallel.h>
+#include <magpie/pool.h>
 #include <magpie/rate_limiter.h>
+#include <magpie/single_flight.h>
 #include <magpie/worker_pool.h>

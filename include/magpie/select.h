@@ -5,6 +5,8 @@
 //       magpie::on_recv(results, [&](std::optional<int> v) { ... }),   // nullopt: closed
 //       magpie::on_send(requests, 42, [&] { ... }),
 //       magpie::on_timeout(1s, [&] { ... }));
+//
+// select_next() is for loops: a handler ends the loop by returning false.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -30,8 +32,9 @@ namespace magpie {
 // operation, without holding any lock; an exception from it leaves select(). A case refers to its
 // channel: write it down in the call of select().
 
-// Receives. f takes std::optional<T>, which is nullopt if the channel is closed and drained, or
-// nothing. For Chan<void> f takes a bool, which is false then, or nothing.
+// Receives. f takes std::optional<T>, which is nullopt if the channel is closed and drained, or T,
+// or nothing. For Chan<void> f takes a bool, which is false then, or nothing. If f takes T and the
+// channel is closed and drained when select() chooses the case, select() throws ClosedChannel.
 template <class T, class F = detail::NoHandler>
 auto on_recv(const Chan<T>& channel, F&& f = {}) {
   return detail::ReceiveCase<T, std::decay_t<F>>(channel, std::forward<F>(f));
@@ -74,28 +77,59 @@ auto otherwise(F&& f = {}) {
   return detail::OtherwiseCase<std::decay_t<F>>(std::forward<F>(f));
 }
 
-// Blocks until one of the cases can go on, does it, calls its handler and returns its index. If
-// several can go on, each is chosen with the same probability. The case of a nil channel never can.
-// If no case ever can, select() blocks for ever. Throws ClosedChannel, what handlers throw, and,
-// for values that travel on the heap, std::bad_alloc; else it allocates nothing.
-template <detail::IsCase... Cases>
-std::size_t select(Cases&&... cases) {
+namespace detail {
+
+// Does one of the cases, calls finish(case, result) for it and returns its index.
+template <class Finish, class... Cases>
+std::size_t select_and_finish(Finish finish, Cases&... cases) {
   constexpr std::size_t kCount = sizeof...(Cases);
-  static_assert(kCount <= detail::kMostCases, "select() takes 65,536 cases at most");
+  static_assert(kCount <= kMostCases, "select() takes 65,536 cases at most");
   static_assert((0 + ... + std::remove_cvref_t<Cases>::kIsOtherwise) <= 1,
                 "select() takes one otherwise() at most");
 
-  detail::SelectCase table[kCount + 1];  // none is allowed, too
-  detail::SelectCase* in_lock_order[kCount + 1];
-  detail::Rest rest;
+  SelectCase table[kCount + 1];  // none is allowed, too
+  SelectCase* in_lock_order[kCount + 1];
+  Rest rest;
   std::size_t index = 0;
   (cases.enter(table[index], rest, index), ...);  // each advances index
 
-  detail::Choice choice = detail::select(rest.request(table, in_lock_order, kCount));
+  Choice choice = select(rest.request(table, in_lock_order, kCount));
   std::size_t chosen = rest.index_of(choice);
   index = 0;
-  ((index++ == chosen ? cases.finish(table[chosen].result) : void()), ...);
+  ((index++ == chosen ? finish(cases, table[chosen].result) : void()), ...);
   return chosen;
+}
+
+}  // namespace detail
+
+// Blocks until one of the cases can go on, does it, calls its handler and returns its index. If
+// several can go on, each is chosen with the same probability. The case of a nil channel never can.
+// If no case ever can, select() blocks for ever. Throws ClosedChannel, what handlers throw, and,
+// for values that travel on the heap, std::bad_alloc; else it allocates nothing. What handlers
+// return is dropped.
+template <detail::IsCase... Cases>
+std::size_t select(Cases&&... cases) {
+  return detail::select_and_finish(
+      [](auto& one, detail::ChanResult result) { (void)one.finish(result); }, cases...);
+}
+
+// As select(), for loops: while (select_next(...)) {}. Handlers return a bool or nothing. Returns
+// what the handler returned; true if that was nothing.
+template <detail::IsCase... Cases>
+[[nodiscard]] bool select_next(Cases&&... cases) {
+  static_assert(((std::is_void_v<detail::HandlerResult<Cases>> ||
+                  std::is_same_v<detail::HandlerResult<Cases>, bool>)&&...),
+                "the handlers of select_next() return bool or nothing");
+  bool goes_on = true;
+  auto finish = [&goes_on](auto& one, detail::ChanResult result) {
+    if constexpr (std::is_void_v<detail::HandlerResult<decltype(one)>>) {
+      one.finish(result);
+    } else {
+      goes_on = one.finish(result);
+    }
+  };
+  (void)detail::select_and_finish(finish, cases...);
+  return goes_on;
 }
 
 // As select(), with a number of cases that is known at run time. One goroutine or thread may use it

@@ -114,8 +114,8 @@ class TaskGroup {
   // std::logic_error while goroutines of the group run.
   void set_limit(std::int64_t n);
 
-  // Is cancelled when one goroutine throws, by wait(), or with the parent. For the group's
-  // goroutines, and to cancel them.
+  // Is cancelled when one goroutine throws, by wait(), or with the parent. cause() is the exception
+  // in the first case. For the group's goroutines, and to cancel them.
   Context context() const;
 
  private:

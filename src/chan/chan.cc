@@ -249,5 +249,9 @@ bool is_closed(const ChanCore* core) noexcept {
 }
 
 void throw_sent_on_closed() { throw ClosedChannel("magpie: send on a closed channel"); }
+void throw_received_from_closed() {
+  throw ClosedChannel(
+      "magpie: select() received from a closed channel, and the handler takes a value only");
+}
 
 }  // namespace magpie::detail

@@ -2,10 +2,13 @@
 #include <magpie/context.h>
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 
 #include <magpie/blocking.h>
+#include <magpie/detail/shared_function.h>
+#include <magpie/go.h>
 #include <magpie/runtime.h>
 #include <magpie/wait_group.h>
 
@@ -60,6 +63,11 @@ class InsideLock {
   bool entered_ = false;  // guarded by lock_
 };
 
+struct CancelReason {
+  ContextEnd end;
+  std::exception_ptr cause = nullptr;  // null: none was given
+};
+
 struct ContextNode : std::enable_shared_from_this<ContextNode> {
   using Held = std::shared_ptr<ContextNode>;
   using Tree = flow::ContextTree<ContextNode>;
@@ -73,24 +81,28 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   // A deadline whose run() has ended counts although nobody has cancelled it yet.
   ContextEnd end() const {
     ContextEnd already = how.get();
-    return already == ContextEnd::none ? kind_of_end(already) : already;
+    return already == ContextEnd::none ? kind_of_end({already}) : already;
   }
   // The same for one that is about to be over: what end() has told stays true.
-  ContextEnd kind_of_end(ContextEnd why) const {
-    return source.has_expired_unwatched() ? ContextEnd::timed_out : why;
+  ContextEnd kind_of_end(const CancelReason& why) const {
+    return source.has_expired_unwatched() ? ContextEnd::timed_out : why.end;
   }
   // Cancels the node if its deadline has passed and no timer watches it.
   void notice_end() {
     if (how.get() == ContextEnd::none && source.has_expired_unwatched())
-      cancel(ContextEnd::timed_out);
+      cancel({ContextEnd::timed_out});
+  }
+  std::exception_ptr given_cause() {
+    std::lock_guard hold(lock);
+    return cause;
   }
 
-  void cancel(ContextEnd why);
+  void cancel(const CancelReason& why);
   void join_parent();
 
   // for the tree
   using Whole = sched::Entry;  // it is not dropped before all below a node are over, and told
-  auto end_locked();
+  auto end_locked(const CancelReason& why);
   Held try_hold() { return weak_from_this().lock(); }
 
   // fixed once others know of it
@@ -105,6 +117,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   InsideLock lock;
   // guarded by lock
   ContextNode* children = nullptr;
+  std::exception_ptr cause;                        // of its end; null: none was given
   Chan<void> done = Chan<void>::nil();             // made when somebody asks for it
   std::stop_source stop_source{std::nostopstate};  // the same; if that was before the end it stays
 
@@ -142,10 +155,11 @@ void ContextNode::leave_parent() {
 void ContextNode::join_parent() {
   if (parent == nullptr) return;
   ContextEnd already = Tree::add(*this, *parent);
-  if (already != ContextEnd::none) cancel(already);
+  if (already != ContextEnd::none) cancel({already, parent->given_cause()});
 }
 
-auto ContextNode::end_locked() {
+auto ContextNode::end_locked(const CancelReason& why) {
+  if (how.get() == why.end) cause = why.cause;
   asks_to_stop = stop_source.stop_possible();
   // A channel or stop token that is made from now on is told by its maker.
   return [this, made_done = done] {
@@ -170,7 +184,7 @@ class StopAsker {
   std::optional<ThreadLock> here_;
 };
 
-void ContextNode::cancel(ContextEnd why) { Tree::cancel(*this, why, StopAsker()); }
+void ContextNode::cancel(const CancelReason& why) { Tree::cancel(*this, why, StopAsker()); }
 
 }  // namespace detail
 
@@ -202,11 +216,11 @@ Context Context::with_deadline_ns(DeadlineNs deadline) const {
     node->deadline = deadline;
     if (deadline > detail::steady_now_ns()) {
       auto cancel_late = [weak = std::weak_ptr(node)] {
-        if (auto alive = weak.lock()) alive->cancel(ContextEnd::timed_out);
+        if (auto alive = weak.lock()) alive->cancel({ContextEnd::timed_out});
       };
       // It must be there before its function can run, which looks at it.
       auto in_time = std::chrono::nanoseconds(deadline - detail::steady_now_ns());
-      node->timer = after_func(std::chrono::nanoseconds::max(), cancel_late);
+      node->timer = magpie::after_func(std::chrono::nanoseconds::max(), cancel_late);
       {
         sched::Presence
             presence;  // the timer is of this run(), or there is none and reset() says so
@@ -216,7 +230,7 @@ Context Context::with_deadline_ns(DeadlineNs deadline) const {
     }
   }
   node->join_parent();
-  if (node->deadline <= detail::steady_now_ns()) node->cancel(ContextEnd::timed_out);
+  if (node->deadline <= detail::steady_now_ns()) node->cancel({ContextEnd::timed_out});
   return Context(std::move(node));
 }
 
@@ -266,7 +280,7 @@ sched::CancelSource* source_of(const Context& context) noexcept {
 std::error_code end_of(const Context& context) {
   ContextNode* node = context.node_.get();
   if (node != nullptr && node->how.get() == ContextEnd::none && node->source.has_expired_unseen())
-    node->cancel(ContextEnd::timed_out);
+    node->cancel({ContextEnd::timed_out});
   return context.err();
 }
 
@@ -283,12 +297,19 @@ void throw_over(std::error_code why, const char* call) {
 
 }  // namespace detail
 
-void Context::cancel() const {
+void Context::cancel(std::exception_ptr cause) const {
   if (node_ == nullptr)
     throw std::logic_error("magpie: the background context cannot be cancelled; use with_cancel()");
   // Those whom it wakes may destroy this handle, which may be the last.
   std::shared_ptr<ContextNode> node = node_;
-  node->cancel(ContextEnd::cancelled);
+  node->cancel({ContextEnd::cancelled, std::move(cause)});
+}
+
+std::exception_ptr Context::cause() const {
+  std::error_code why = err();
+  if (!why) return nullptr;
+  if (std::exception_ptr given = node_->given_cause()) return given;
+  return std::make_exception_ptr(std::system_error(why, "magpie: Context::cause"));
 }
 
 std::optional<TimePoint> Context::deadline() const noexcept {
@@ -306,6 +327,51 @@ std::stop_token Context::stop_token() const {
     if (node_->how.get() != ContextEnd::none) fresh.request_stop();  // it has no callbacks yet
   }
   return node_->stop_source.get_token();
+}
+
+// Its callback does not wait: it only starts a goroutine.
+struct AfterFunc::State {
+  struct Start {
+    State* state;
+    void operator()() const noexcept { state->start(); }
+  };
+
+  State(Context its, detail::SharedFunction<void()> f)
+      : context(std::move(its)), function(std::move(f)) {}
+
+  void start() noexcept {
+    started = true;
+    detail::SharedFunction<void()> f = function;  // which may destroy the State
+    try {
+      go([f] { f(); });
+    } catch (const std::exception&) {  // no runtime runs, or memory is short
+      f();
+    }
+  }
+
+  Context context;  // kept alive, so that its deadline counts
+  detail::SharedFunction<void()> function;
+  bool started = false;  // by the callback; read when there is no callback any more
+  std::optional<std::stop_callback<Start>> callback;
+};
+
+AfterFunc::AfterFunc(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+AfterFunc::AfterFunc(AfterFunc&&) noexcept = default;
+AfterFunc& AfterFunc::operator=(AfterFunc&&) noexcept = default;
+AfterFunc::~AfterFunc() = default;
+
+bool AfterFunc::stop() {
+  if (state_ == nullptr) return false;
+  state_->callback.reset();
+  bool kept_from_running = !state_->started;
+  state_.reset();
+  return kept_from_running;
+}
+
+AfterFunc Context::call_after(detail::SharedFunction<void()> f) const {
+  auto state = std::make_unique<AfterFunc::State>(*this, std::move(f));
+  state->callback.emplace(stop_token(), AfterFunc::State::Start{state.get()});
+  return AfterFunc(std::move(state));
 }
 
 }  // namespace magpie

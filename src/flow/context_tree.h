@@ -56,7 +56,7 @@ class ContextEndWord {
 // previous, listed, link; completing, with add(1), done() and wait() of a WaitGroup; and
 //   Whole                  while one lives, a goroutine that cancels is not dropped
 //   kind_of_end(why)       how it is over, if it is by a cancel for this reason
-//   end_locked()           it is over now; returns what to call when the lock is released
+//   end_locked(why)        it is over now; returns what to call when the lock is released
 //   try_hold()             empty: it is dying
 template <class Node>
 class ContextTree {
@@ -92,9 +92,9 @@ class ContextTree {
   }
 
   // When it returns everything from `top` down is over. `call_back(node)` is called after that for
-  // each node that is over by this call.
-  template <class CallBack>
-  static void cancel(Node& top, ContextEnd why, CallBack call_back) {
+  // each node that is over by this call. What `why` is, the node knows.
+  template <class Why, class CallBack>
+  static void cancel(Node& top, const Why& why, CallBack call_back) {
     Line ended, ended_by_others;
     if (!end_all(top, why, ended, ended_by_others)) {
       top.completing.wait();
@@ -133,7 +133,8 @@ class ContextTree {
 
   // Whole from the first to the last: nobody else could find those that have been taken off their
   // lists. False: `top` was over before.
-  static bool end_all(Node& top, ContextEnd why, Line& ended, Line& ended_by_others) {
+  template <class Why>
+  static bool end_all(Node& top, const Why& why, Line& ended, Line& ended_by_others) {
     [[maybe_unused]] typename Node::Whole whole;
     Line to_do;
     if (!end_and_take_children(top, why, to_do)) return false;
@@ -145,12 +146,13 @@ class ContextTree {
   }
 
   // False: it was over before.
-  static bool end_and_take_children(Node& node, ContextEnd why, Line& to_do) {
+  template <class Why>
+  static bool end_and_take_children(Node& node, const Why& why, Line& to_do) {
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
     node.completing.add(1);
     node.how.set(node.kind_of_end(why));
-    auto tell = node.end_locked();
+    auto tell = node.end_locked(why);
     Node* child = node.children;
     node.children = nullptr;
     while (child != nullptr) {

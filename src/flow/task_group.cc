@@ -120,9 +120,9 @@ void TaskGroup::note_failure(std::exception_ptr error) {
   {
     std::lock_guard hold(mutex_);
     if (first_error_) return;
-    first_error_ = std::move(error);
+    first_error_ = error;
   }
-  failed.cancel();
+  failed.cancel(std::move(error));
 }
 
 }  // namespace magpie

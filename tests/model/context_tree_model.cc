@@ -118,7 +118,7 @@ struct Node {
   bool is_over() const { return how.get() != ContextEnd::none; }
   struct Whole {};
   ContextEnd kind_of_end(ContextEnd why) const { return why; }
-  auto end_locked() {
+  auto end_locked(ContextEnd) {
     memory.touch();
     return [this] { memory.touch(); };
   }

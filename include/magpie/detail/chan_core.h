@@ -76,5 +76,6 @@ std::size_t capacity(const ChanCore* core) noexcept;
 bool is_closed(const ChanCore* core) noexcept;
 
 [[noreturn]] void throw_sent_on_closed();
+[[noreturn]] void throw_received_from_closed();
 
 }  // namespace magpie::detail

@@ -66,15 +66,29 @@ struct ChannelCase {
   static constexpr int kIsOtherwise = 0;
 };
 
-// Calls f with what was received, or without.
-template <class F, class Received>
-void hand_over(F& f, Received&& received) {
-  if constexpr (std::is_invocable_v<F&, Received>) {
-    f(std::forward<Received>(received));
+// Calls f with what was received, or without. Returns what f returns.
+template <class F, class T>
+decltype(auto) hand_over(F& f, std::optional<T> received) {
+  if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+    return f(std::move(received));
+  } else if constexpr (std::is_invocable_v<F&, T>) {
+    if (!received) throw_received_from_closed();
+    return f(*std::move(received));
+  } else {
+    static_assert(
+        std::is_invocable_v<F&>,
+        "the handler of on_recv takes std::optional<T>, T (Chan<void>: bool), or nothing");
+    return f();
+  }
+}
+template <class F>
+decltype(auto) hand_over(F& f, bool received) {
+  if constexpr (std::is_invocable_v<F&, bool>) {
+    return f(received);
   } else {
     static_assert(std::is_invocable_v<F&>,
-                  "the handler of on_recv takes std::optional<T> (Chan<void>: bool), or nothing");
-    f();
+                  "the handler of on_recv for a Chan<void> takes bool, or nothing");
+    return f();
   }
 }
 
@@ -90,7 +104,7 @@ class ReceiveCase : public ChannelCase {
     entry.direction = Direction::receive;
     ++index;
   }
-  void finish(ChanResult result) { hand_over(handler_, slot_.take(result)); }
+  decltype(auto) finish(ChanResult result) { return hand_over(handler_, slot_.take(result)); }
 
  private:
   ChanCore* channel_;
@@ -109,7 +123,9 @@ class ReceiveCase<void, F> : public ChannelCase {
     entry.direction = Direction::receive;
     ++index;
   }
-  void finish(ChanResult result) { hand_over(handler_, result == ChanResult::done); }
+  decltype(auto) finish(ChanResult result) {
+    return hand_over(handler_, result == ChanResult::done);
+  }
 
  private:
   ChanCore* channel_;
@@ -132,10 +148,10 @@ class SendCase : public ChannelCase {
     entry.direction = Direction::send;
     ++index;
   }
-  void finish(ChanResult result) {
+  decltype(auto) finish(ChanResult result) {
     if (result == ChanResult::closed) throw_sent_on_closed();
     out_->let_go();
-    handler_();
+    return handler_();
   }
 
  private:
@@ -156,9 +172,9 @@ class SendCase<void, F> : public ChannelCase {
     entry.direction = Direction::send;
     ++index;
   }
-  void finish(ChanResult result) {
+  decltype(auto) finish(ChanResult result) {
     if (result == ChanResult::closed) throw_sent_on_closed();
-    handler_();
+    return handler_();
   }
 
  private:
@@ -182,9 +198,9 @@ class DoneCase : public ChannelCase {
     if (ns != kNoDeadline) rest.add_timeout(index, ns);
     ++index;
   }
-  void finish(ChanResult) {
+  decltype(auto) finish(ChanResult) {
     (void)end_of(context_);
-    handler_();
+    return handler_();
   }
 
  private:
@@ -199,7 +215,7 @@ class TimeoutCase : public ChannelCase {
   TimeoutCase(std::int64_t ns, F f) : ns_(ns), handler_(std::move(f)) {}
 
   void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_timeout(index++, ns_); }
-  void finish(ChanResult) { handler_(); }
+  decltype(auto) finish(ChanResult) { return handler_(); }
 
  private:
   std::int64_t ns_;
@@ -214,7 +230,7 @@ class DeadlineCase : public ChannelCase {
   void enter(SelectCase&, Rest& rest, std::size_t& index) {
     rest.add_timeout(index++, time_left());
   }
-  void finish(ChanResult) { handler_(); }
+  decltype(auto) finish(ChanResult) { return handler_(); }
 
  private:
   std::int64_t time_left() const {
@@ -234,17 +250,23 @@ class OtherwiseCase {
   explicit OtherwiseCase(F f) : handler_(std::move(f)) {}
 
   void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_otherwise(index++); }
-  void finish(ChanResult) { handler_(); }
+  decltype(auto) finish(ChanResult) { return handler_(); }
 
  private:
   [[no_unique_address]] F handler_;
 };
 
+// Each case has finish(), which calls the handler and returns what that returns.
 template <class Case>
 concept IsCase = requires(std::remove_cvref_t<Case>& one, SelectCase& entry, Rest& rest,
                           std::size_t& index, ChanResult result) {
   one.enter(entry, rest, index);
   one.finish(result);
 };
+
+// What the handler of a case returns.
+template <class Case>
+using HandlerResult =
+    decltype(std::declval<std::remove_cvref_t<Case>&>().finish(std::declval<ChanResult>()));
 
 }  // namespace magpie::detail

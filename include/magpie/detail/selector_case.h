@@ -25,7 +25,7 @@ struct Kept : AnyCase {
   void enter(SelectCase& entry, Rest& rest, std::size_t& index) override {
     one.enter(entry, rest, index);
   }
-  void finish(ChanResult result) override { one.finish(result); }
+  void finish(ChanResult result) override { (void)one.finish(result); }
 
   Case one;
 };
@@ -58,7 +58,7 @@ class KeptSend : public AnyCase {
     out_->let_go();
     out_.reset();
     next_.reset();
-    handler_();
+    (void)handler_();
   }
 
  private:

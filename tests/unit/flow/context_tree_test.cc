@@ -28,7 +28,7 @@ struct Node : std::enable_shared_from_this<Node> {
   };
 
   ContextEnd kind_of_end(ContextEnd why) const { return why; }
-  auto end_locked() {
+  auto end_locked(ContextEnd) {
     EXPECT_EQ(wholes, 1);
     return [] { EXPECT_EQ(wholes, 1); };
   }
