@@ -16,7 +16,7 @@ namespace {
 using support::answer_to;
 using support::status_of;
 
-std::string body_of(const std::string& answer) {
+std::string answered_with(const std::string& answer) {
   std::size_t at = answer.find("\r\n\r\n");
   return at == std::string::npos ? answer : answer.substr(at + 4);
 }
@@ -50,11 +50,11 @@ RT_TEST(HttpPath, NoParameterLeadsOutOfItsPrefix) {
 
 RT_TEST(HttpPath, EscapesThatLeadNowhereElseAreDecoded) {
   FileServer server;
-  EXPECT_EQ(body_of(server.ask("/files/a/b%20c/")), "a/b c/");
-  EXPECT_EQ(body_of(server.ask("/files/")), "");
-  EXPECT_EQ(body_of(server.ask("/files/..a/b..")), "..a/b..");
-  EXPECT_EQ(body_of(server.ask("/one/scope%2Fname")), "scope/name");
-  EXPECT_EQ(body_of(server.ask("/one/%252e%252e%252f")), "%2e%2e%2f");
+  EXPECT_EQ(answered_with(server.ask("/files/a/b%20c/")), "a/b c/");
+  EXPECT_EQ(answered_with(server.ask("/files/")), "");
+  EXPECT_EQ(answered_with(server.ask("/files/..a/b..")), "..a/b..");
+  EXPECT_EQ(answered_with(server.ask("/one/scope%2Fname")), "scope/name");
+  EXPECT_EQ(answered_with(server.ask("/one/%252e%252e%252f")), "%2e%2e%2f");
 }
 
 RT_TEST(HttpPath, PathsOfVeryManySegmentsAreRefused) {
@@ -79,11 +79,11 @@ RT_TEST(HttpPath, OnlyHttpTargetsMayNameAHost) {
 
 RT_TEST(HttpPath, TheHostOfTheTargetCountsInsteadOfTheHeader) {
   FileServer server;
-  EXPECT_EQ(body_of(server.ask("/about?q")), "x x x /about?q");
-  EXPECT_EQ(body_of(server.ask("http://y:80/about?q", "evil")), "y:80 y:80 y:80 /about?q");
-  EXPECT_EQ(body_of(server.ask("HTTPS://[::1]:8080/about", "evil")),
+  EXPECT_EQ(answered_with(server.ask("/about?q")), "x x x /about?q");
+  EXPECT_EQ(answered_with(server.ask("http://y:80/about?q", "evil")), "y:80 y:80 y:80 /about?q");
+  EXPECT_EQ(answered_with(server.ask("HTTPS://[::1]:8080/about", "evil")),
             "[::1]:8080 [::1]:8080 [::1]:8080 /about");
-  EXPECT_EQ(body_of(answer_to(server, "GET http://y/about HTTP/1.0\r\n\r\n")), "y   /about");
+  EXPECT_EQ(answered_with(answer_to(server, "GET http://y/about HTTP/1.0\r\n\r\n")), "y   /about");
 }
 
 RT_TEST(HttpPath, ATargetInAHandlerBeginsWithASlash) {
@@ -91,7 +91,7 @@ RT_TEST(HttpPath, ATargetInAHandlerBeginsWithASlash) {
   server.handle("/{rest...}", [](Request& req, Response& res) { res.send(req.target()); });
   for (auto [target, seen] :
        {std::pair{"http://y", "/"}, {"http://y?a=/b", "/?a=/b"}, {"/a?b", "/a?b"}}) {
-    EXPECT_EQ(body_of(answer_to(server, "GET " + std::string(target) +
+    EXPECT_EQ(answered_with(answer_to(server, "GET " + std::string(target) +
                                             " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")),
               seen);
   }
