@@ -91,9 +91,10 @@ RT_TEST(HttpPath, ATargetInAHandlerBeginsWithASlash) {
   server.handle("/{rest...}", [](Request& req, Response& res) { res.send(req.target()); });
   for (auto [target, seen] :
        {std::pair{"http://y", "/"}, {"http://y?a=/b", "/?a=/b"}, {"/a?b", "/a?b"}}) {
-    EXPECT_EQ(answered_with(answer_to(server, "GET " + std::string(target) +
+    EXPECT_EQ(
+        answered_with(answer_to(server, "GET " + std::string(target) +
                                             " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")),
-              seen);
+        seen);
   }
 }
 
