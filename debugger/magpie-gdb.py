@@ -175,7 +175,8 @@ class Snapshot:
         state = states.get(byte('G.state'), '?')
         if state in ('free', 'ended'):
             return None
-        reason = self.reasons.get(byte('G.wait_reason'), 'unknown')
+        # The upper three bits are a mark of dumps.
+        reason = self.reasons.get(byte('G.wait_reason') & 0x1f, 'unknown')
         g = Goroutine(address, (word('G.id'), word('G.creator'), state, reason, word('G.saved_sp'),
                                 word('G.stack'), word('G.body'), word('G.extra'), byte('G.bound')))
         if g.extra:

@@ -13,6 +13,7 @@
 // Mutant MUTANT_NO_PIN            the block is used again while it is copied
 #include "model_run.h"
 
+#include "model_futex.h"
 #include "trace/blocks.h"
 
 namespace {
@@ -24,6 +25,7 @@ using model::chosen;
 template <int count>
 struct Copying : model::Scenario<2> {
   static constexpr int kCells = 2;
+  model::Futex kernel;
   Blocks blocks;
   Block block[count];
   rl::var<int> cell[count][kCells];

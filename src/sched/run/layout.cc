@@ -29,7 +29,7 @@ asm(".pushsection .debug_gdb_scripts, \"MS\", %progbits, 1\n"
 
 namespace magpie::sched {
 
-constexpr std::size_t kWaitReasons = static_cast<std::size_t>(WaitReason::io_write) + 1;
+constexpr std::size_t kWaitReasons = static_cast<std::size_t>(WaitReason::join_in_place) + 1;
 
 constexpr LayoutEntry entry(std::string_view name, std::size_t value, std::string_view rest = {}) {
   LayoutEntry made{};
