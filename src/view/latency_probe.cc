@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <system_error>
+#include <utility>
 
 #include <magpie/go.h>
+#include <magpie/runtime.h>
 #include <magpie/time.h>
 
 namespace magpie::view {
@@ -38,10 +41,19 @@ struct LatencyProbe::Shared {
   Lateness lateness;
   Clock::time_point last_read;
   bool samples = false;  // there is a goroutine
+  JoinHandle<void> sampler;
 };
 
 LatencyProbe::LatencyProbe() : shared_(std::make_shared<Shared>()) {}
-LatencyProbe::~LatencyProbe() = default;
+
+// Waits for the goroutine, so that run() has none to drop. Outside of run() there is none.
+LatencyProbe::~LatencyProbe() {
+  over_.cancel();
+  std::unique_lock lock(shared_->mutex);
+  JoinHandle<void> sampler = std::move(shared_->sampler);
+  lock.unlock();
+  if (sampler.joinable() && goroutine_id() != 0) sampler.join();
+}
 
 Lateness LatencyProbe::read() {
   std::unique_lock lock(shared_->mutex);
@@ -49,16 +61,17 @@ Lateness LatencyProbe::read() {
   const Lateness seen = shared_->lateness;
   if (shared_->samples) return seen;
   shared_->samples = true;
-  lock.unlock();
-  go({.name = "latency probe"}, [weak = std::weak_ptr(shared_)] { sample(weak); });
+  shared_->sampler = spawn({.name = "latency probe"},
+                           [weak = std::weak_ptr(shared_), over = over_] { sample(weak, over); });
   return seen;
 }
 
-void LatencyProbe::sample(const std::weak_ptr<Shared>& weak) {
+void LatencyProbe::sample(const std::weak_ptr<Shared>& weak, const Context& over) {
   std::uint64_t state = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
   while (true) {
     const Clock::time_point due = Clock::now() + next_sleep(state);
-    sleep_until(due);
+    std::error_code error;
+    if (!sleep_until(due, over, error)) return;
     const Clock::duration late = Clock::now() - due;
     const std::shared_ptr<Shared> shared = weak.lock();
     if (shared == nullptr) return;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <magpie/context.h>
 #include <magpie/mutex.h>
 
 namespace magpie::view {
@@ -44,8 +45,9 @@ class LatencyProbe {
 
  private:
   struct Shared;
-  static void sample(const std::weak_ptr<Shared>& weak);
+  static void sample(const std::weak_ptr<Shared>& weak, const Context& over);
 
+  const Context over_ = Context::background().with_cancel();
   const std::shared_ptr<Shared> shared_;
 };
 
