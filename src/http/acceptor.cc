@@ -7,10 +7,13 @@
 
 #include <cerrno>
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
+
+#include <magpie/mutex.h>
 
 namespace magpie::http {
 
@@ -45,7 +48,10 @@ class SocketAcceptor : public Acceptor {
     // A line of length 0: connections that are in it stay, others are refused when the socket is
     // closed. That may be as soon as accept() wakes up, so this comes first. The line of an
     // adopted socket is that of others too, who go on.
-    if (!listener_.is_adopted()) (void)::listen(listener_.native_handle(), 0);
+    std::unique_lock hold(number_);
+    int number = listener_.native_handle();
+    if (!listener_.is_adopted() && number >= 0) (void)::listen(number, 0);
+    hold.unlock();
     listener_.set_deadline(steady_clock::time_point());
   }
   std::unique_ptr<net::Stream> accept_waiting() override {
@@ -61,11 +67,17 @@ class SocketAcceptor : public Acceptor {
       throw;
     }
   }
-  void close() noexcept override { listener_.close(); }
+  void close() noexcept override {
+    std::lock_guard hold(number_);
+    listener_.close();
+  }
   net::Address local_address() const override { return listener_.local_address(); }
 
  protected:
   Listener listener_;
+
+ private:
+  Mutex number_;  // the socket's number is not given back while stop() uses it
 };
 
 class TlsAcceptor final : public SocketAcceptor<net::TcpListener> {

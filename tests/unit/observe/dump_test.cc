@@ -46,13 +46,14 @@ TEST(Dump, IsEmptyWithoutARuntime) {
 }
 
 TEST(Dump, TellsForEachPrimitiveWhyAndOnWhatItsWaitersWait) {
-  run([] {
-    Mutex mutex, other;
-    RWMutex rw_mutex;
-    CondVar changed;
-    Semaphore semaphore(0);
-    WaitGroup group;
-    Chan<int> channel;
+  // They outlive run(), which drops their waiters.
+  Mutex mutex, other;
+  RWMutex rw_mutex;
+  CondVar changed;
+  Semaphore semaphore(0);
+  WaitGroup group;
+  Chan<int> channel;
+  run([&] {
     mutex.lock();
     rw_mutex.lock();
     group.add(1);
@@ -141,9 +142,9 @@ TEST(Dump, NamesACycleOfTwoMutexesAndWhoIsStuckBehindIt) {
 }
 
 TEST(Dump, KnowsThatAWaitThatItSawBeforeIsStillTheSame) {
-  run([] {
+  Semaphore semaphore(0);
+  run([&] {
     Chan<int> channel;
-    Semaphore semaphore(0);
     start("waiter", [&] {
       (void)channel.recv();
       semaphore.acquire();
@@ -183,9 +184,9 @@ class WatchedStderr {
 };
 
 TEST(Dump, IsPrintedOnSigquitAndTheProgramGoesOn) {
-  run([] {
+  Semaphore semaphore(0);
+  run([&] {
     WatchedStderr text;
-    Semaphore semaphore(0);
     start("parked", [&] { semaphore.acquire(); });
     (void)wait_until_parked("parked", "Semaphore acquire");
     kill(getpid(), SIGQUIT);
@@ -206,9 +207,9 @@ TEST(Dump, LeavesSigquitToAProgramThatHandlesIt) {
 }
 
 TEST(Dump, TheWatchdogReportsAGoroutineThatWaitsForALockForLong) {
-  run(Options{.report_blocked_after = std::chrono::milliseconds(20)}, [] {
+  Mutex mutex;
+  run(Options{.report_blocked_after = std::chrono::milliseconds(20)}, [&] {
     WatchedStderr text;
-    Mutex mutex;
     mutex.lock();
     start("late", [&] { mutex.lock(); });
     text.wait_for("(late) waits for a lock for more than");
