@@ -49,12 +49,18 @@ struct Server::State {
     server.handle("GET /", send_to_page);
   }
 
-  void start(std::string_view where) {
+  ~State() { server.shutdown(); }
+
+  void listen(std::string_view where) {
     server.listen(where);
     if (site->access().token().empty() && !view::is_loopback(server.local_address())) {
       throw std::invalid_argument("magpie: debug::serve at " + server.local_address().to_string() +
                                   ", which is not loopback, needs ServeOptions::token");
     }
+  }
+
+  // No listen() comes after this.
+  void start() {
     served = spawn([this] { server.serve(); });
   }
 
@@ -81,9 +87,7 @@ Server& Server::operator=(Server&& other) noexcept {
   std::swap(state_, other.state_);
   return *this;
 }
-Server::~Server() {
-  if (state_ != nullptr) state_->server.shutdown();
-}
+Server::~Server() = default;
 
 net::Address Server::local_address() const {
   return state_ == nullptr ? net::Address() : state_->server.local_address();
@@ -98,8 +102,9 @@ std::string Server::url() const {
 
 Server serve(std::string_view where, ServeOptions options) {
   auto state = std::make_unique<Server::State>(std::make_shared<view::Site>(std::move(options)));
-  state->start(where);
+  state->listen(where);
   state->listen_for_pid();
+  state->start();
   return Server(std::move(state));
 }
 
@@ -107,7 +112,8 @@ Server serve_trace(const std::string& path, std::string_view where, ServeOptions
   auto trace = std::make_shared<const view::TraceApi>(path);
   auto state = std::make_unique<Server::State>(
       std::make_shared<view::Site>(std::move(options), std::move(trace)));
-  state->start(where);
+  state->listen(where);
+  state->start();
   return Server(std::move(state));
 }
 
