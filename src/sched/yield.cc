@@ -30,9 +30,11 @@ void yield_to(M* m, G* next) {
   if (!loop_is_wanted(m)) {
     do {
       next = runtime->global.pop();
-      if (next == nullptr) return;  // no other goroutine is ready here
-    } while (!admit(m, next));
-    note_place(m->p, Place::global);
+    } while (next != nullptr && !admit(m, next));
+    bool is_stopped = next == nullptr;
+    if (is_stopped) next = runtime->global.pop_stopped();
+    if (next == nullptr) return;  // no other goroutine is ready here
+    note_place(m->p, is_stopped ? Place::stopped : Place::global);
   }
   yield_to(m, next);
 }

@@ -298,5 +298,42 @@ TEST(Preemption, AStoppedHolderOfALockThatNewThreadsNeedGoesOn) {
   });
 }
 
+// The joiner runs the holder in place, and the holder's entry stays behind in the ring, behind
+// goroutines that wait for the lock on their threads. Only the entry in the stopped line can resume
+// it.
+TEST(Preemption, AStoppedHolderThatItsJoinerRanInPlaceGoesOn) {
+  std::mutex lock;  // for longer than any thread
+  run(Options{.procs = 2, .time_slice = 1ms}, [&lock] {
+    std::atomic<bool> second_thread_runs = false;
+    go([&] { second_thread_runs = true; });
+    spin_until(second_thread_runs);
+    set_procs(1);
+    support::BirthsNeedLock births(lock);
+    sleep_for(1ms);  // a new slice: join() runs the holder in place only while it lasts
+    std::atomic<int> ran = 0;
+    WaitGroup others;
+    // For longer than it takes to stop the holder, and for more than the 61 turns after which a P
+    // looks for stopped goroutines.
+    for (int i = 0; i < 100; ++i) {
+      others.go([&] {
+        ++ran;
+        const auto end = std::chrono::steady_clock::now() + 200us;
+        while (std::chrono::steady_clock::now() < end) {
+        }
+      });
+    }
+    constexpr int kMoreThanThreads = 20;
+    for (int i = 0; i < kMoreThanThreads; ++i) others.go([&] { std::lock_guard hold(lock); });
+    JoinHandle<void> holder = spawn([&] {
+      std::lock_guard hold(lock);
+      while (ran.load(std::memory_order_relaxed) < 50) {
+      }
+    });
+    others.go([] {});  // the holder is in the ring, not in the next slot
+    holder.join();
+    others.wait();
+  });
+}
+
 }  // namespace
 }  // namespace magpie

@@ -8,7 +8,8 @@
 //
 // Checked   The body runs once, the record is freed once, the joiner goes on once and sees the
 //           result, and who resumes a goroutine sees its saved context.
-// Bounds    Every interleaving of two threads; of three where the claimed goroutine blocks.
+// Bounds    Every interleaving of two threads; of three where the claimed goroutine blocks
+//           or is stopped.
 //
 // Mutant MUTANT_RELAXED_RELEASE   neither result nor context is published
 // Mutant MUTANT_RELAXED_ACQUIRE   neither is seen
@@ -290,6 +291,38 @@ struct ClaimedBlocks : model::Scenario<3> {
   }
 };
 
+// The claimed goroutine is stopped. Its entry in the stopped line resumes it without a look at the
+// claim; the one that the joiner left behind never does, whenever it is met.
+struct ClaimedIsStopped : model::Scenario<3> {
+  Pair pair;
+  model::Atomic<int> stopped_entry{0};  // 1: queued; 2: there will be none
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      if (pair.claim.claim()) {
+        pair.run_body();
+        stopped_entry.store(1, release);
+      } else {
+        stopped_entry.store(2, release);
+        pair.wait();
+      }
+    } else if (index == 1) {
+      pair.meet_entry([this] {
+        pair.run_body();
+        pair.finish();
+      });
+    } else {
+      int seen;
+      while ((seen = stopped_entry.load(acquire)) == 0) rl::yield(1, RL_INFO);
+      if (seen == 1) pair.go_on();
+    }
+  }
+  void after() override {
+    pair.check_end();
+    RL_ASSERT(pair.joined == 1);
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -300,5 +333,6 @@ int main(int argc, char** argv) {
       .explore<DetachAndFinish>("detach and finish", model::full())
       .explore<ClaimAndDequeue>("claim and dequeue", model::full())
       .explore<ClaimedBlocks>("a claimed goroutine blocks", model::full())
+      .explore<ClaimedIsStopped>("a claimed goroutine is stopped", model::full())
       .report();
 }

@@ -51,12 +51,20 @@ G* own_turn_of_inbox(P* p, G* g) {
   return g;
 }
 
+// Its entry is surely its own, not one that a joiner left behind.
+G* take_stopped(M* m) {
+  G* g = runtime->global.pop_stopped();
+  if (g == nullptr) return nullptr;
+  note_place(m->p, Place::stopped);
+  if (g->joinable) m->from_stopped = g;
+  return own_turn(m->p, g);
+}
+
 // A stopped goroutine has a turn at once if there is nothing else. Otherwise it has a part of the
 // P's time: see sysmon_taking.cc.
-G* take_stopped_if_due(P* p) {
-  if (runtime->global.stopped() == 0 || base::now_ns() < p->stopped_again_ns) return nullptr;
-  note_place(p, Place::stopped);
-  return runtime->global.pop_stopped();
+G* take_stopped_if_due(M* m) {
+  bool is_due = runtime->global.stopped() != 0 && base::now_ns() >= m->p->stopped_again_ns;
+  return is_due ? take_stopped(m) : nullptr;
 }
 
 // The P has work of its own. Its M looks at everything else, and takes a little from each line of
@@ -75,7 +83,7 @@ G* take_stopped_if_due(P* p) {
   runtime->chaos.scatter(m);
   p->counters.looks.increment();
   if (traced()) trace_queue(p);
-  if (G* g = take_stopped_if_due(p)) return own_turn(p, g);
+  if (G* g = take_stopped_if_due(m)) return g;
   G* few[Inbox::kPlaces];
   // An idle P takes the goroutines of the global queue itself.
   bool a_p_is_idle = runtime->search.view().idle != 0;
@@ -149,13 +157,9 @@ G* take_global_share(M* m) {
   P* p = m->p;
   G* share[RunQueue::kHalf];
   p->counters.looks.increment();
-  if (G* g = take_stopped_if_due(p)) return own_turn(p, g);
+  if (G* g = take_stopped_if_due(m)) return g;
   std::size_t count = runtime->global.pop_share(runtime->ps.count(), share);
-  if (count == 0) {
-    G* stopped = runtime->global.pop_stopped();
-    if (stopped != nullptr) note_place(p, Place::stopped);
-    return stopped == nullptr ? nullptr : own_turn(p, stopped);
-  }
+  if (count == 0) return take_stopped(m);
   p->counters.global_batches.increment();
   if (traced()) trace_p(p, Kind::global_take, count);
   note_place(p, Place::global);

@@ -106,7 +106,7 @@ std::size_t GlobalQueue::pop_locked(Line& line, std::span<G*> out) {
 G* GlobalQueue::pop() {
   if (empty()) return nullptr;
   base::Guard hold(lock_);
-  Line* const lines[] = {&urgent_, &usual_, &stopped_};
+  Line* const lines[] = {&urgent_, &usual_};
   G* g = nullptr;
   for (std::size_t tries = 0; tries < std::size(lines) && g == nullptr; ++tries)
     pop_locked(*lines[turn_++ % std::size(lines)], {&g, 1});
@@ -164,12 +164,11 @@ bool GlobalQueue::bring_bound_to_front_locked(Line& line) {
   return false;
 }
 
-G* GlobalQueue::take_bound(const base::Atomic<int>& bound) {
+G* GlobalQueue::take_bound() {
   if (empty()) return nullptr;
   base::Guard hold(lock_);
-  for (Line* line : {&urgent_, &usual_, &stopped_}) {
-    bool may_have_one = line == &stopped_ || bound.load(base::relaxed) != 0;
-    if (!may_have_one || !bring_bound_to_front_locked(*line)) continue;
+  for (Line* line : {&urgent_, &usual_}) {
+    if (!bring_bound_to_front_locked(*line)) continue;
     G* g = nullptr;
     pop_locked(*line, {&g, 1});
     return g;

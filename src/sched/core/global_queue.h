@@ -43,15 +43,15 @@ class GlobalQueue {
   void push_urgent_front(G* g) { push_front(urgent_, {&g, 1}); }
   void push_stopped_front(G* g) { push_front(stopped_, {&g, 1}); }
 
-  // The oldest of a line, or null; the lines take turns.
+  // The oldest of the urgent or the usual line, or null; the two take turns.
   G* pop();
-  // The oldest of the stopped line, or null.
+  // The oldest of the stopped line, or null. No admit() for it: see [claim].
   G* pop_stopped();
 
-  // A goroutine that is bound to a thread which waits with it, from any line; or null. For Ps that
-  // get no other thread. It looks at every goroutine of the urgent and usual lines, and there may
-  // be a million: so only if `bound`, the count of those that could stand there, is not 0.
-  G* take_bound(const base::Atomic<int>& bound);
+  // A goroutine of the urgent or usual line that is bound to a thread which waits with it; or null.
+  // For Ps that get no other thread. It looks at every goroutine, and there may be a million: ask
+  // only if Runtime::bound is not 0.
+  G* take_bound();
 
   // Relaxed: for sysmon, which comes again.
   std::size_t urgent() const { return urgent_.size.load(base::relaxed); }

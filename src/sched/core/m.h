@@ -43,6 +43,7 @@ struct M {
   stack::Stack* loop_stack = nullptr;   // the loop's stack, while the loop runs
   stack::Stack* spare = nullptr;
   G* start_with = nullptr;                // the loop on the spare runs it first
+  G* from_stopped = nullptr;              // taken from the stopped line, for admit()
   base::Relaxed<bool> searching = false;  // counted in Search; see Idle
   std::uint32_t spin_budget = 0;          // rounds to search before sleeping; the M adapts it
   // [timer-duty] A goroutine armed a timer while it parked. The M still owes the armer's part.

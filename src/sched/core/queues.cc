@@ -86,6 +86,10 @@ void put_global(G* g) {
 }
 
 bool admit_joinable(M* m, G* g) {
+  if (m != nullptr && m->from_stopped == g) [[unlikely]] {
+    m->from_stopped = nullptr;
+    return true;
+  }
   switch (g->claim.meet_entry()) {
     case ClaimWord::Entry::run:
       return true;

@@ -134,10 +134,12 @@ bool pass_p_to_thread_of(M* m, G* g) {
 }
 
 G* take_bound() {
-  for (;;) {
-    G* g = runtime->global.take_bound(runtime->bound);
-    if (g == nullptr || admit(nullptr, g)) return g;
+  if (runtime->bound.load(base::relaxed) != 0) {
+    while (G* g = runtime->global.take_bound()) {
+      if (admit(nullptr, g)) return g;
+    }
   }
+  return runtime->global.pop_stopped();
 }
 
 void park_bound(M* m, G* g, Commit commit, void* argument) {
