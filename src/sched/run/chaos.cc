@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/other_thread.h"
 #include "sched/core/queues.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kLatestNs = 100'000;
 constexpr std::uint32_t kMostPauses = 200;
+constexpr std::int64_t kPartsPerWait = 4;  // of the time; a program must come to its end
 
 // For sysmon.
 constexpr std::int64_t kLongestMoodNs = 20'000'000;
@@ -46,11 +48,18 @@ void Chaos::disturb_now() {
   if (what < 8) return;
   if (what < 12) {
     for (std::uint32_t pauses = below(kMostPauses); pauses != 0; --pauses) base::cpu_relax();
-  } else if (what < 15) {
+    return;
+  }
+  // Beside busy processes even a yield may take tens of milliseconds.
+  std::int64_t begin = base::now_ns();
+  if (begin < next_wait_ns_.load(base::relaxed)) return;
+  if (what < 15) {
     sched_yield();
   } else {
     sleep_up_to(kLatestNs);
   }
+  std::int64_t end = base::now_ns();
+  next_wait_ns_.store(end + kPartsPerWait * (end - begin), base::relaxed);
 }
 
 void Chaos::muddle_now(P* p) {

@@ -3,7 +3,7 @@
 // Threads mostly do their steps in the same order. Here they do them in other orders, so that a
 // test meets these within seconds:
 //   disturb()      between two steps of a protocol: the thread is late by a random time, from none
-//                  to 100 microseconds
+//                  to 100 microseconds, or as long as the system runs others instead
 //   one_in(n)      where the runtime may choose: a thief comes back with nothing, a poll finds
 //                  nothing, a goroutine switches by way of the loop, or queues up for a P at an
 //                  entry although it has one
@@ -80,6 +80,9 @@ class Chaos {
   base::Atomic<std::uint64_t>
       // atomic: relaxed, the generator; its values only have to differ
       state_;
+  base::Atomic<std::int64_t>
+      // atomic: relaxed; no disturb() gives the CPU away before
+      next_wait_ns_{0};
 
   // sysmon only
   Mood mood_ = Mood::usual;
