@@ -65,6 +65,11 @@ namespace {
 
 [[gnu::noinline]] void ready_instead_of_next(M* m, G* g) { put_next(m, g); }
 
+[[gnu::noinline]] void ready_traced(M* m, G* g) {
+  trace_ready(m, g, Place::runnext, Source::goroutine);
+  put_next(m, g);
+}
+
 }  // namespace
 
 // The usual path, an empty next slot, calls nothing and saves no registers.
@@ -76,7 +81,7 @@ void ready(G* g) {
   g->move(GState::waiting, GState::runnable);
   MAGPIE_PROBE(ready, g->id);
   if (traced()) [[unlikely]]
-    trace_ready(m, g, Place::runnext, Source::goroutine);
+    return ready_traced(m, g);
   if (!m->p->queue.next.put_if_empty(g)) return ready_instead_of_next(m, g);
   wake_searcher(m);
 }

@@ -73,6 +73,12 @@ void start_slow(M* m, G* g, G* unplaced) {
   if (m->current != nullptr) yield();  // null: a timer started it
 }
 
+void start_traced(M* m, G* g, const void* caller) {
+  trace_create(m, g, caller);
+  m->p->counters.goroutines_started.increment();
+  start_slow(m, g, g);
+}
+
 void start_outside(G* g, detail::TaskBody body, const void* caller) {
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);

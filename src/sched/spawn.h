@@ -28,16 +28,21 @@ void start_outside(G* g, detail::TaskBody body, const void* caller);
 // The rest of start(), rare. `unplaced` has no place in a queue yet; null: all goroutines have one.
 [[gnu::noinline]] void start_slow(M* m, G* g, G* unplaced);
 
+// What is left of start() while it is traced, with the event.
+[[gnu::noinline]] void start_traced(M* m, G* g, const void* caller);
+
 // Makes g ready to run for the first time, on m, inside. It may yield: afterwards the caller may be
-// on another M. The usual case calls nothing, so it saves no registers. True: start_slow was not
-// needed.
+// on another M. The usual case calls nothing, so it saves no registers. True: neither of the two
+// above was needed.
 [[gnu::always_inline]] inline bool start(M* m, G* g, detail::TaskBody body, const void* caller) {
   P* p = m->p;
   g->body = body;
   g->state.store(GState::fresh, base::relaxed);
   MAGPIE_PROBE(spawn, g->id, g->creator, g->body);
-  if (traced()) [[unlikely]]
-    trace_create(m, g, caller);
+  if (traced()) [[unlikely]] {
+    start_traced(m, g, caller);
+    return false;
+  }
   p->counters.goroutines_started.increment();
   G* unplaced;
   if (!p->queue.next.try_put(g, unplaced)) [[unlikely]] {
