@@ -42,18 +42,23 @@ void act_while_run_waits(Start start, OnThread on_thread, InGoroutine in_gorouti
     on_thread();
     acted.release();
   });
-  run(Options{.procs = 2}, [&] {
-    ThreadLock stay;  // so the goroutine is on another thread than the one that called run()
-    start();
-    Chan<void> begun;
-    go([&, begun] {
-      begun.send();
-      acted.acquire();
-      in_goroutine();
+  const auto caller = std::this_thread::get_id();
+  while (!main_is_over.load()) {
+    run(Options{.procs = 2}, [&] {
+      // The goroutine has to be on another thread than the one that called run().
+      ThreadLock stay;
+      if (std::this_thread::get_id() != caller) return;  // stolen: once more
+      start();
+      Chan<void> begun;
+      go([&, begun] {
+        begun.send();
+        acted.acquire();
+        in_goroutine();
+      });
+      begun.recv();
+      main_is_over.store(true);
     });
-    begun.recv();
-    main_is_over.store(true);
-  });
+  }
   thread.join();
 }
 
