@@ -422,7 +422,7 @@ void Analyzer::note_of_proc(const Event& event) {
       ++p.parks;
       break;
     case Kind::thread_wake:
-      ++p.wakes;
+      p.wakes += event.args[0] != static_cast<std::uint64_t>(event.proc);
       break;
     case Kind::search_begin:
       ++p.searches;

@@ -48,15 +48,20 @@ void lost_wake_up(const Patient& p, Findings& list) {
   const WorkConservation& work = p.s.work;
   if (work.violations == 0) return;
   const Waste& worst = work.worst.front();
+  // Without all events the wake-up may be among those that were lost.
+  const bool is_sure = p.s.lost == 0;
   list.push_back(
-      {Weight::fault, "lost-wake-up",
+      {is_sure ? Weight::fault : Weight::note, "lost-wake-up",
        "A P idled while a goroutine waited, and no thread was woken for it.",
        format("%" PRIu64 " times; the longest at %s for %s: P%d idle, goroutine %" PRIu64
               " in the %s",
               work.violations, duration_text(worst.begin_ns).c_str(),
               duration_text(worst.end_ns - worst.begin_ns).c_str(), worst.proc, worst.goroutine,
               text(worst.place)),
-       "This is a fault of the scheduler, not of your program. Please report it with the trace."});
+       is_sure
+           ? "This is a fault of the scheduler, not of your program. Please report it with the "
+             "trace."
+           : "The trace has lost events, perhaps those that explain it. Record a complete one."});
 }
 
 void idle_beside_queues(const Patient& p, Findings& list) {
@@ -68,15 +73,16 @@ void idle_beside_queues(const Patient& p, Findings& list) {
     if (work.wasted_ns[i] > work.wasted_ns[cause]) cause = i;
   std::string advice =
       "Start goroutines that work longer: each wake-up of a thread costs some microseconds.";
-  if (cause == static_cast<int>(Cause::waking))
+  if (cause == static_cast<int>(Cause::waking) || cause == static_cast<int>(Cause::between))
     advice =
-        "The kernel is slow to run woken threads. Is the machine busy with other programs, or are "
+        "The kernel is slow to run threads. Is the machine busy with other programs, or are "
         "there more "
         "Ps than CPUs? Then lower Options::procs, or leave CPUs free.";
   if (cause == static_cast<int>(Cause::handing_over))
     advice =
-        "Ps are taken from goroutines that block undeclared. Wrap such calls in "
-        "magpie::blocking().";
+        "Ps are taken from goroutines that block, or that compute for longer than their turn, and "
+        "the next thread comes late. Wrap calls that block in magpie::blocking(). If there are "
+        "none: does the machine have enough CPUs for all Ps?";
   if (cause == static_cast<int>(Cause::world_stopped)) advice = "Call set_procs() less often.";
   list.push_back({Weight::warning, "idle-beside-queue",
                   "Ps idled beside goroutines that could have run.",

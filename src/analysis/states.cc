@@ -258,6 +258,10 @@ void States::apply_to_proc(const Event& event) {
       if (proc(event.proc).goroutine != 0) move(proc(event.proc).goroutine, State::unknown);
       change_proc(event.proc, ProcState::idle);
       break;
+    case Kind::thread_wake:
+      if (event.args[0] == static_cast<std::uint64_t>(event.proc))
+        change_proc(event.proc, ProcState::handed_over);
+      break;
     case Kind::search_begin:
       change_proc(event.proc, ProcState::held);
       proc(event.proc).searching = true;

@@ -19,6 +19,7 @@ const char* text(Cause cause) {
       "a woken thread was not on a CPU yet",
       "threads are woken one at a time",
       "a thread was still searching",
+      "a thread between two goroutines had not looked yet",
       "in the next slot of a busy P",
       "in a line that others may not take from",
       "the P was being handed over",

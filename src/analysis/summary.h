@@ -82,12 +82,13 @@ enum class Cause : std::uint8_t {
   waking,         // a thread was woken and does not run yet
   one_at_a_time,  // more than one P idles; the thread that is woken, or searches, wakes the next
   searching,      // a thread searches and has not found it yet
+  between,        // the thread of a P has left one goroutine and has not begun with another yet
   next_slot,      // it waits in the next slot of a busy P, which it gets at once
   not_for_all,    // it waits in an inbox or in the stopped line
   handing_over,   // the P was taken from a goroutine and is on its way to another thread
   world_stopped,  //
 };
-inline constexpr int kCauses = 8;
+inline constexpr int kCauses = 9;
 const char* text(Cause cause);
 
 struct Waste {  // one interval in which Ps idled and no wake-up was sent

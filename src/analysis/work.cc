@@ -1,6 +1,7 @@
 #include "analysis/work.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace magpie::analysis {
@@ -8,6 +9,8 @@ namespace magpie::analysis {
 namespace {
 
 constexpr std::size_t kWorst = 64;
+// No kernel keeps a waker off its CPU for longer.
+constexpr std::int64_t kLatestWakeNs = 1'000'000'000;
 
 bool is_for_all(Place place) {
   return place == Place::ring || place == Place::global || place == Place::urgent;
@@ -42,50 +45,79 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
                                   runnable_[static_cast<std::size_t>(Place::stopped)] +
                                   runnable_[static_cast<std::size_t>(Place::fresh)] +
                                   runnable_[static_cast<std::size_t>(Place::stolen)]);
-    const bool someone_comes = waking_ + searching_ != 0;
+    const bool someone_comes = waking_ + searching_ + between_ != 0;
     blame(Cause::waking, waking_);
     blame(Cause::searching, searching_);
+    blame(Cause::between, between_);
     if (someone_comes) blame(Cause::one_at_a_time, left);
     lost = blame(Cause::no_wake, left);
   }
   if (lost == 0) {
     close_violation(now_ns - elapsed);
   } else {
-    if (lost_since_ns_ < 0) lost_since_ns_ = now_ns - elapsed;
+    if (lost_since_ns_ < 0) {
+      lost_since_ns_ = now_ns - elapsed;
+      open_ = {};
+    }
+    open_.lost_ns += static_cast<std::int64_t>(lost) * elapsed;
     if (!named_ && now_ns - lost_since_ns_ >= limit_ns_) open_violation(states);
   }
 }
 
 void WorkMeter::open_violation(const States& states) {
   named_ = true;
-  open_ = {};
-  open_.begin_ns = lost_since_ns_;
+  Waste& waste = open_.waste;
+  waste.begin_ns = lost_since_ns_;
   for (std::size_t i = 0; i < states.procs().size(); ++i)
-    if (states.procs()[i].state == ProcState::idle) open_.proc = static_cast<std::int32_t>(i);
-  if (result_.violations > 1000) return;  // looks at every goroutine
+    if (states.procs()[i].state == ProcState::idle) waste.proc = static_cast<std::int32_t>(i);
+  if (result_.violations + unsettled_.size() > 1000) return;  // looks at every goroutine
   const Goroutine* oldest = nullptr;
   for (const auto& [number, g] : states.goroutines())
     if (g.state == State::runnable && is_for_all(g.place) &&
         (oldest == nullptr || g.since_ns < oldest->since_ns))
       oldest = &g;
   if (oldest == nullptr) return;
-  open_.goroutine = oldest->number;
-  open_.site = oldest->site;
-  open_.place = oldest->place;
+  waste.goroutine = oldest->number;
+  waste.site = oldest->site;
+  waste.place = oldest->place;
 }
 
 void WorkMeter::close_violation(std::int64_t now_ns) {
   if (named_) {
+    open_.waste.end_ns = now_ns;
+    unsettled_.push_back(open_);
+    settle_before(now_ns - kLatestWakeNs);
+  }
+  lost_since_ns_ = -1;
+  named_ = false;
+}
+
+void WorkMeter::settle_before(std::int64_t time_ns) {
+  for (; !unsettled_.empty() && unsettled_.front().waste.end_ns < time_ns; unsettled_.pop_front()) {
     ++result_.violations;
-    open_.end_ns = now_ns;
-    result_.worst.push_back(open_);
+    result_.worst.push_back(unsettled_.front().waste);
     std::ranges::sort(result_.worst, [](const Waste& a, const Waste& b) {
       return a.end_ns - a.begin_ns > b.end_ns - b.begin_ns;
     });
     if (result_.worst.size() > kWorst) result_.worst.pop_back();
   }
-  lost_since_ns_ = -1;
-  named_ = false;
+}
+
+// A wake-up was on its way since then.
+void WorkMeter::explain_since(std::int64_t time_ns) {
+  auto explain = [this](const Violation& violation) {
+    result_.wasted_ns[static_cast<std::size_t>(Cause::no_wake)] -= violation.lost_ns;
+    result_.wasted_ns[static_cast<std::size_t>(Cause::waking)] += violation.lost_ns;
+  };
+  if (named_ && lost_since_ns_ >= time_ns - limit_ns_) {
+    explain(open_);
+    lost_since_ns_ = -1;
+    named_ = false;
+  }
+  while (!unsettled_.empty() && unsettled_.back().waste.begin_ns >= time_ns - limit_ns_) {
+    explain(unsettled_.back());
+    unsettled_.pop_back();
+  }
 }
 
 void WorkMeter::count(const Goroutine& g, int by) {
@@ -104,10 +136,13 @@ void WorkMeter::recount(const States& states, std::size_t proc) {
   const Seen now{.idle = in_use && p.state == ProcState::idle,
                  .handed_over = in_use && p.state == ProcState::handed_over,
                  .searching = p.searching,
-                 .waking = seen.waking && p.state != ProcState::held};
+                 .between = p.state == ProcState::held && !p.searching && p.goroutine == 0,
+                 .waking = seen.waking && p.state != ProcState::held,
+                 .told_ns = seen.told_ns};
   idle_ += now.idle - seen.idle;
   handed_over_ += now.handed_over - seen.handed_over;
   searching_ += now.searching - seen.searching;
+  between_ += now.between - seen.between;
   waking_ += now.waking - seen.waking;
   seen = now;
 }
@@ -121,11 +156,16 @@ void WorkMeter::note(const States& states, const States::Steps& steps, const Eve
     seen_.resize(states.procs().size());
     for (std::size_t i = 0; i < seen_.size(); ++i) recount(states, i);
   }
-  if (event.proc >= 0) recount(states, event.proc);
+  if (event.proc >= 0 && static_cast<std::size_t>(event.proc) < seen_.size()) {
+    recount(states, event.proc);
+    Seen& seen = seen_[event.proc];
+    if (event.kind == Kind::thread_wake) explain_since(seen.told_ns);
+    seen.told_ns = event.time_ns;
+  }
   if (event.kind == Kind::taken) recount(states, event.args[0]);
   if (event.kind == Kind::thread_wake && event.args[0] < seen_.size()) {
     Seen& seen = seen_[event.args[0]];
-    if (!seen.waking && states.procs()[event.args[0]].state != ProcState::held) {
+    if (!seen.waking && states.procs()[event.args[0]].state == ProcState::idle) {
       seen.waking = true;
       ++waking_;
     }
@@ -135,6 +175,7 @@ void WorkMeter::note(const States& states, const States::Steps& steps, const Eve
 WorkConservation WorkMeter::finish(const States& states, std::int64_t end_ns) {
   advance(states, end_ns);
   close_violation(end_ns);
+  settle_before(std::numeric_limits<std::int64_t>::max());
   return result_;
 }
 

@@ -6,11 +6,14 @@
 // searched.
 //
 // A moment of it is no fault: a waker puts the goroutine into a line first and wakes a thread
-// then. So an interval counts as a violation from `limit_ns` on.
+// then. So an interval counts as a violation from `limit_ns` on. The kernel may stop the waker
+// between the two for longer. Then the wake-up is the next that its P tells of, and explains what
+// was lost since the event before it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "analysis/states.h"
@@ -36,19 +39,27 @@ class WorkMeter {
   void recount(const States& states, std::size_t proc);
   void open_violation(const States& states);
   void close_violation(std::int64_t now_ns);
+  void settle_before(std::int64_t time_ns);
+  void explain_since(std::int64_t time_ns);
 
   const std::int64_t limit_ns_;
   WorkConservation result_;
   std::array<std::uint64_t, kPlaces> runnable_{};
-  std::uint64_t idle_ = 0, handed_over_ = 0, searching_ = 0, waking_ = 0;
+  std::uint64_t idle_ = 0, handed_over_ = 0, searching_ = 0, between_ = 0, waking_ = 0;
   struct Seen {  // of a P: what it adds to the sums above
-    bool idle = false, handed_over = false, searching = false, waking = false;
+    bool idle = false, handed_over = false, searching = false, between = false, waking = false;
+    std::int64_t told_ns = 0;  // the time of its last event
+  };
+  struct Violation {
+    Waste waste;
+    std::int64_t lost_ns = 0;  // P time
   };
   std::vector<Seen> seen_;
   std::int64_t last_ns_ = 0;
   std::int64_t lost_since_ns_ = -1;  // begin of the interval in which Cause::no_wake holds
   bool named_ = false;
-  Waste open_;
+  Violation open_;
+  std::deque<Violation> unsettled_;  // a late wake-up may explain them still
   std::int64_t wasted_ns_ = 0;
 };
 

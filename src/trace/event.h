@@ -35,7 +35,7 @@ enum class Kind : std::uint8_t {
   spill,         // how many: half of the ring goes to the global queue
   global_take,   // how many
   thread_park,   // the P's thread goes to sleep for want of work
-  thread_wake,   // the P whose thread is woken or made
+  thread_wake,   // the P whose thread is woken or made; in its own stream: it is handed over
   search_begin,  //
   search_end,    // found (0/1)
   poll,          // how many goroutines became ready

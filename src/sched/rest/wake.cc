@@ -22,7 +22,10 @@ void start_searcher(M* m) {
   runtime->chaos.disturb();
   P* p = take_p_for_booked();
   if (p == nullptr) return;
-  if (m == nullptr || m->p == nullptr) return start_thread_for(p, Searching::yes);
+  if (m == nullptr || m->p == nullptr) {
+    if (traced()) trace_handed_over(p);
+    return start_thread_for(p, Searching::yes);
+  }
   // Starting a thread takes microseconds. The new searcher must not take the delay for a sign that
   // the goroutine in our next slot is stuck.
   m->p->counters.wakes.increment();

@@ -64,6 +64,8 @@ void trace_proc_begin(M* m) {
   trace_p(m->p, Kind::proc_begin, number(m->os.tid.load(base::relaxed)), number(m->p->index));
 }
 
+void trace_handed_over(P* p) { trace_p(p, Kind::thread_wake, number(p->index)); }
+
 void trace_create(M* m, G* g, const void* caller) {
   std::uint64_t coded = trace::coded_pc(reinterpret_cast<std::uint64_t>(caller));
   Place place = m == nullptr ? Place::global : Place::runnext;

@@ -37,6 +37,10 @@ using trace::Source;
 // m begins to hold its P.
 [[gnu::noinline]] void trace_proc_begin(M* m);
 
+// A thread comes for p, which nobody holds and the caller is about to hand over. In the stream of p
+// itself: so a reader can tell it from the wake-up of a searcher, which its waker tells.
+[[gnu::noinline]] void trace_handed_over(P* p);
+
 // g is started, by m's goroutine, or by a plain thread (null). caller: who called go().
 [[gnu::noinline]] void trace_create(M* m, G* g, const void* caller);
 

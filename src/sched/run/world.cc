@@ -71,6 +71,7 @@ void World::start(M* self) {
   while (with_work != nullptr) {
     P* p = with_work;
     with_work = p->next_idle;
+    if (traced()) trace_handed_over(p);
     start_thread_for(p, Searching::no);
   }
   runtime->chaos.disturb();

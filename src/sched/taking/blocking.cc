@@ -59,6 +59,7 @@ M* take_sleeping_thread() {
   m->handed_over_ns = base::now_ns();
   if (traced()) trace_taken(p, m->current->id, trace::Why::blocking);
   p->end_hold(m->handed_over_ns);
+  if (traced()) trace_handed_over(p);
   p->counters.handoffs.increment();
   m->grip.set_taken();
   runtime->without_p.add();

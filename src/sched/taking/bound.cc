@@ -127,6 +127,7 @@ M* hand_p_to_thread_of(P* p, G* g) {
 bool pass_p_to_thread_of(M* m, G* g) {
   P* p = std::exchange(m->p, nullptr);
   p->end_hold(base::now_ns());
+  if (traced()) trace_handed_over(p);
   M* its = hand_p_to_thread_of(p, g);
   if (its == nullptr) return false;
   its->wake_up.set();

@@ -55,7 +55,10 @@ void let_go(P* p) {
     if (runtime->world.stopping()) queued = false;
     if (!queued) runtime->world.take_back_locked(p);
   }
-  if (queued) return start_thread_for(p, Searching::no);
+  if (queued) {
+    if (traced()) trace_handed_over(p);
+    return start_thread_for(p, Searching::no);
+  }
   look_again_for_others();
 }
 

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
+#include "sched/run/tracing.h"
 #include "sched/taking/free_cpu.h"
 #include "sched/taking/hand_off.h"
 #include "sched/taking/preempt.h"
@@ -123,6 +124,7 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   note_taken(p, m, because, need);
   if (heir.is_nobody()) return let_go(p);
   p->end_hold(now_ns_);
+  if (traced()) trace_handed_over(p);
   M* next = hand_over(p, heir);
   if (next == nullptr) return;  // the runtime ends
   if (!is_stopped) return sched::wake(next);

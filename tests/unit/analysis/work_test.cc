@@ -32,14 +32,14 @@ TEST(WorkConservation, ALostWakeUpIsNamedWithGoroutinePAndLine) {
   events.push_back(event(9'000'010, 0, Kind::run, {2, 1}));
   events.push_back(event(9'500'000, 0, Kind::end));
   const Summary summary = analyse(events);
-  EXPECT_EQ(wasted(summary, Cause::no_wake), 8'000'010);
+  EXPECT_EQ(wasted(summary, Cause::no_wake), 8'000'000);
   ASSERT_EQ(summary.work.violations, 1u);
   const Waste& waste = summary.work.worst.at(0);
   EXPECT_EQ(waste.goroutine, 2u);
   EXPECT_EQ(waste.proc, 1);
   EXPECT_EQ(waste.place, Place::ring);
   EXPECT_EQ(waste.begin_ns, 1'000'000);
-  EXPECT_EQ(waste.end_ns, 9'000'010);
+  EXPECT_EQ(waste.end_ns, 9'000'000);
   EXPECT_TRUE(finds(summary, "lost-wake-up"));
 }
 
@@ -62,6 +62,28 @@ TEST(WorkConservation, AWokenThreadThatIsNotOnACpuYetIsNoViolation) {
   EXPECT_FALSE(finds(summary, "lost-wake-up"));
 }
 
+// The kernel stops the waker between the line and the wake-up. Meanwhile another P steals.
+TEST(WorkConservation, AWakeUpThatTheKernelHeldUpIsNoViolation) {
+  for (const bool is_stolen : {false, true}) {
+    std::vector<Event> events = begin_of_a_wait();
+    if (is_stolen) {
+      events.push_back(event(3'000'000, 2, Kind::proc_begin, {13}));
+      events.push_back(event(3'000'100, 2, Kind::run, {2, number(Place::stolen)}));
+    }
+    events.push_back(event(8'000'000, 0, Kind::thread_wake, {1}));
+    const Summary summary = analyse(events, 3, 8'000'000);
+    EXPECT_EQ(summary.work.violations, 0u) << is_stolen;
+    EXPECT_EQ(wasted(summary, Cause::no_wake), 0) << is_stolen;
+  }
+}
+
+TEST(WorkConservation, AWakeUpForAnotherGoroutineExplainsNothing) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(8'000'000, 0, Kind::create, {3, 200, 1}));
+  events.push_back(event(8'000'100, 0, Kind::thread_wake, {1}));
+  EXPECT_EQ(analyse(events, 2, 8'000'200).work.violations, 1u);
+}
+
 TEST(WorkConservation, ASearchingThreadIsOnItsWay) {
   std::vector<Event> events = {event(0, 2, Kind::proc_begin, {13}),
                                event(0, 2, Kind::search_begin)};
@@ -71,6 +93,41 @@ TEST(WorkConservation, ASearchingThreadIsOnItsWay) {
   const Summary summary = analyse(events, 3);
   EXPECT_EQ(wasted(summary, Cause::searching), 2'000'000);
   EXPECT_EQ(summary.work.violations, 0u);
+}
+
+// The kernel may keep a thread off its CPU at any place. A thread that holds a P and runs nothing
+// looks into all lines next.
+TEST(WorkConservation, AThreadBetweenTwoGoroutinesIsOnItsWay) {
+  const Summary summary =
+      analyse({event(0, 0, Kind::proc_begin, {11}), event(0, 0, Kind::create, {1, 100, 1}),
+               event(0, 0, Kind::run, {1, 1}), event(10, 0, Kind::park, {5, 0}),
+               event(20, 0, Kind::ready, {1, number(Place::ring), 1}),
+               event(4'000'020, 0, Kind::run, {1, 1})});
+  EXPECT_EQ(wasted(summary, Cause::between), 4'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
+// P 0 is taken from goroutine 1 while goroutine 2 is in its ring. A thread is woken for it.
+TEST(WorkConservation, APThatWasHandedOverIsNoViolation) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(1'000'000, 0, Kind::taken, {0, 1, number(trace::Why::used_its_slice)}));
+  events.push_back(event(1'000'000, 0, Kind::proc_end));
+  events.push_back(event(1'000'000, 0, Kind::thread_wake, {0}));
+  events.push_back(event(9'000'000, 0, Kind::proc_begin, {12}));
+  events.push_back(event(9'000'000, 0, Kind::run, {2, 1}));
+  const Summary summary = analyse(events);
+  EXPECT_EQ(wasted(summary, Cause::handing_over), 8'000'000);
+  EXPECT_EQ(summary.procs[0].handed_over_ns, 8'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
+TEST(WorkConservation, WhereEventsWereLostNothingIsCalledAFault) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(9'000'000, 0, Kind::lost, {5}));
+  const Summary summary = analyse(events, 2, 9'500'000);
+  ASSERT_TRUE(finds(summary, "lost-wake-up"));
+  for (const Finding& finding : examine(summary, {}))
+    EXPECT_NE(finding.weight, Finding::Weight::fault) << finding.id;
 }
 
 TEST(WorkConservation, TheNextSlotOfABusyPIsNotForOthers) {

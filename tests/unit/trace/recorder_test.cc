@@ -75,7 +75,7 @@ struct Tally {
         ++sums["parks"];
         return;
       case Kind::thread_wake:
-        ++sums["wakes"];
+        if (event.args[0] != static_cast<std::uint64_t>(event.proc)) ++sums["wakes"];
         return;
       case Kind::search_begin:
         ++sums["searches"];
