@@ -35,6 +35,25 @@ void send_to_page(http::Request& request, http::Response& response) {
   response.status(307).header("Location", "/debug/" + rest).send();
 }
 
+// As a query has it: letters and digits stay, all other bytes are escaped.
+std::string escaped(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string all;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool stays = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       c == '-' || c == '_';
+    if (stays) {
+      all += c;
+    } else {
+      all += '%';
+      all += kDigits[byte >> 4];
+      all += kDigits[byte & 15];
+    }
+  }
+  return all;
+}
+
 // The name of the Unix socket, in the abstract space.
 std::string by_pid(int pid) { return "@magpie-debug-" + std::to_string(pid); }
 
@@ -97,7 +116,7 @@ std::string Server::url() const {
   if (state_ == nullptr) return {};
   const std::string& token = state_->site->access().token();
   return "http://" + local_address().to_string() + "/debug/" +
-         (token.empty() ? "" : "?token=" + token);
+         (token.empty() ? "" : "?token=" + escaped(token));
 }
 
 Server serve(std::string_view where, ServeOptions options) {

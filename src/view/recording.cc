@@ -35,12 +35,12 @@ struct Opened {
 
 }  // namespace
 
-Recording::Recording(std::chrono::nanoseconds time)
+Recording::Recording(std::chrono::nanoseconds time, const Context& context)
     : descriptor_(memfd_create("magpie trace", MFD_CLOEXEC)) {
   if (descriptor_ < 0)
     throw std::system_error(errno, std::generic_category(), "memory for a trace");
   try {
-    record(time);
+    record(time, context);
   } catch (...) {
     close(descriptor_);
     throw;
@@ -49,9 +49,10 @@ Recording::Recording(std::chrono::nanoseconds time)
 
 Recording::~Recording() { close(descriptor_); }
 
-void Recording::record(std::chrono::nanoseconds time) {
+void Recording::record(std::chrono::nanoseconds time, const Context& context) {
   if (blocking([this] { return try_start(path()); })) {
-    sleep_for(time);
+    std::error_code cancelled;
+    (void)sleep_for(time, context, cancelled);
     blocking([] { trace::stop(); });
     return;
   }

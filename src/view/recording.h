@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include <magpie/context.h>
+
 #include "view/trace_api.h"
 
 namespace magpie::view {
@@ -12,9 +14,9 @@ namespace magpie::view {
 // A file without a name in any directory. It is gone when the object is.
 class Recording {
  public:
-  // Records for so long. If the flight recorder is on, takes what that holds instead, at once.
+  // Records for so long, or until the context is cancelled: then nobody waits for it. If the flight recorder is on, takes what that holds instead, at once.
   // Blocks. Throws http::StatusError: 409 if something else records a trace to a file.
-  explicit Recording(std::chrono::nanoseconds time);
+  Recording(std::chrono::nanoseconds time, const Context& context);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -23,7 +25,7 @@ class Recording {
   std::string bytes() const;
 
  private:
-  void record(std::chrono::nanoseconds time);
+  void record(std::chrono::nanoseconds time, const Context& context);
 
   int descriptor_;
 };

@@ -54,10 +54,13 @@ std::int64_t number(const http::Request& request, std::string_view name) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : 0;
 }
 
-// How long to record: what the request says, at most a minute.
+// How long to record: what the request says.
 std::chrono::seconds seconds_of(const http::Request& request, std::int64_t otherwise) {
+  if (request.query("seconds").empty()) return std::chrono::seconds(otherwise);
   const std::int64_t given = number(request, "seconds");
-  return std::chrono::seconds(std::clamp<std::int64_t>(given > 0 ? given : otherwise, 1, 60));
+  if (given < 1 || given > 60)
+    throw http::StatusError(400, "seconds has to be a whole number from 1 to 60.\n");
+  return std::chrono::seconds(given);
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ bool Site::answer_live(std::string_view topic, const http::Request& request,
     blocking([&text] { dump(text); });
     response.header("Content-Type", "text/plain; charset=utf-8").send(text.str());
   } else if (topic == "trace") {
-    const Recording recording(seconds_of(request, 5));
+    const Recording recording(seconds_of(request, 5), request.context());
     response.header("Content-Type", "application/octet-stream");
     response.header("Content-Disposition", "attachment; filename=\"magpie.trace\"");
     response.send(recording.bytes());
@@ -109,7 +112,7 @@ bool Site::answer_live(std::string_view topic, const http::Request& request,
 }
 
 void Site::record(const http::Request& request, http::Response& response) {
-  auto recording = std::make_unique<Recording>(seconds_of(request, 1));
+  auto recording = std::make_unique<Recording>(seconds_of(request, 1), request.context());
   auto recorded = blocking([&] { return open_recording(std::move(recording)); });
   {
     std::lock_guard lock(mutex_);

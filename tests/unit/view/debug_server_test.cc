@@ -5,6 +5,7 @@
 #include <magpie/magpie.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "support/http_talk.h"
 #include "support/rt_test.h"
+#include "trace/buffer.h"
 #include "trace/file_builder.h"
 
 namespace magpie {
@@ -161,6 +163,31 @@ TEST(DebugServer, RecordsATraceOfTheProgram) {
     EXPECT_TRUE(has(get(pages, "/debug/view/summary"), "\"steals\":["));
     EXPECT_TRUE(get(pages, "/debug/trace?seconds=1").starts_with("MAGPIE TRACE"));
   });
+}
+
+RT_TEST(DebugServer, SaysWhichSecondsItTakes) {
+  const debug::Server pages = debug::serve();
+  for (const char* seconds : {"0", "-1", "61", "999999", "99999999999999999999", "0.5", "soon"})
+    EXPECT_EQ(get(pages, "/debug/trace?seconds=" + std::string(seconds)), "400") << seconds;
+}
+
+// A client that goes away does not keep others from recording.
+TEST(DebugServer, StopsRecordingWhenTheClientHasGone) {
+  run(Options{.procs = 2}, [] {
+    const debug::Server pages = debug::serve();
+    net::TcpConn client = net::TcpConn::connect(pages.local_address().to_string());
+    client.write(
+        std::string_view("GET /debug/trace?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    ASSERT_TRUE(eventually([] { return trace::is_on(); }));
+    client.close();
+    EXPECT_TRUE(eventually([] { return !trace::is_on(); }, std::chrono::seconds(45)));
+  });
+}
+
+RT_TEST(DebugServer, ItsUrlShowsAnyToken) {
+  const debug::Server pages = debug::serve("127.0.0.1:0", {.token = "a+b/c==&d#e %\xc3\xa4"});
+  http::Client client;
+  EXPECT_EQ(client.get(pages.url()).status, 200) << pages.url();
 }
 
 TEST(DebugServer, AHandlerChecksHostOriginAndMethod) {
