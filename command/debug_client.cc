@@ -17,7 +17,8 @@ namespace magpie::command {
 
 namespace {
 
-constexpr int kPatienceSeconds = 60;
+// A process that records a trace answers after a minute at most.
+constexpr int kPatienceSeconds = 90;
 
 // A descriptor that closes itself.
 struct Descriptor {
@@ -46,10 +47,21 @@ std::string joined_chunks(const std::string& body) {
   return whole;
 }
 
-bool mentions(const std::string& head, const char* what) {
+// Whether the socket's other end is this process: anybody may take the name of its socket.
+bool leads_to(int descriptor, int pid) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.pid == pid;
+}
+
+// The value of a field of the head; empty if it is not there.
+std::string field_of(const std::string& head, const char* name) {
   std::string lower = head;
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return lower.find(what) != std::string::npos;
+  const std::size_t at = lower.find("\r\n" + std::string(name) + ": ");
+  if (at == std::string::npos) return {};
+  const std::size_t begin = lower.find(": ", at) + 2;
+  return lower.substr(begin, lower.find("\r\n", begin) - begin);
 }
 
 }  // namespace
@@ -84,11 +96,11 @@ int DebugClient::connect(std::string& error) const {
     std::memcpy(address.sun_path + 1, name.data(), name.size());  // abstract: begins with a zero
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor >= 0) set_patience(descriptor);
     if (descriptor >= 0 &&
-        ::connect(descriptor, reinterpret_cast<sockaddr*>(&address), length) == 0) {
-      set_patience(descriptor);
+        ::connect(descriptor, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+        leads_to(descriptor, pid_))
       return descriptor;
-    }
     error = "process " + std::to_string(pid_) + " does not call magpie::debug::serve()";
     if (descriptor >= 0) close(descriptor);
     return -1;
@@ -102,13 +114,13 @@ int DebugClient::connect(std::string& error) const {
   int descriptor = -1;
   for (addrinfo* one = found; one != nullptr && descriptor < 0; one = one->ai_next) {
     descriptor = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    if (descriptor >= 0) set_patience(descriptor);
     if (descriptor >= 0 && ::connect(descriptor, one->ai_addr, one->ai_addrlen) == 0) break;
     error = host_ + ":" + port_ + ": " + std::strerror(errno);
     if (descriptor >= 0) close(descriptor);
     descriptor = -1;
   }
   freeaddrinfo(found);
-  if (descriptor >= 0) set_patience(descriptor);
   return descriptor;
 }
 
@@ -124,7 +136,9 @@ std::string DebugClient::get(const std::string& path) const {
   if (socket.number < 0) throw Failure(error);
   std::string target = path;
   if (!token_.empty()) target += (path.find('?') == std::string::npos ? "?" : "&") + token_;
-  const std::string host = pid_ != 0 ? "localhost" : host_ + ":" + port_;
+  const bool is_v6 = host_.find(':') != std::string::npos;
+  const std::string host =
+      pid_ != 0 ? "localhost" : (is_v6 ? "[" + host_ + "]" : host_) + ":" + port_;
   const std::string request =
       "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
   for (std::size_t sent = 0; sent < request.size();) {
@@ -137,6 +151,8 @@ std::string DebugClient::get(const std::string& path) const {
   char buffer[16384];
   for (;;) {
     const ssize_t got = recv(socket.number, buffer, sizeof buffer, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      throw Failure(path + ": no answer for " + std::to_string(kPatienceSeconds) + " seconds");
     if (got < 0) throw Failure(path + ": no answer: " + std::strerror(errno));
     if (got == 0) break;
     answer.append(buffer, static_cast<std::size_t>(got));
@@ -146,9 +162,16 @@ std::string DebugClient::get(const std::string& path) const {
     throw Failure(path + ": the answer is not HTTP");
   const std::string head = answer.substr(0, head_end);
   const std::string status = head.substr(0, head.find("\r\n"));
-  if (status.find(" 200") == std::string::npos) throw Failure(path + ": " + status);
-  const std::string body = answer.substr(head_end + 4);
-  return mentions(head, "transfer-encoding: chunked") ? joined_chunks(body) : body;
+  std::string body = answer.substr(head_end + 4);
+  if (field_of(head, "transfer-encoding") == "chunked") body = joined_chunks(body);
+  if (status.find(" 200") == std::string::npos) {
+    const std::string why = body.substr(0, body.find('\n'));
+    throw Failure(path + ": " + status + (why.empty() ? "" : ": ") + why);
+  }
+  const std::string length = field_of(head, "content-length");
+  if (!length.empty() && length != std::to_string(body.size()))
+    throw Failure(path + ": the answer broke off after " + std::to_string(body.size()) + " bytes");
+  return body;
 }
 
 }  // namespace magpie::command

@@ -43,8 +43,14 @@ class TemporaryFile {
 
 std::vector<Finding> examine_file(const std::string& path) {
   const ReadTrace trace = read_trace(path);
-  return analysis::examine(trace.summary,
-                           [&](std::uint64_t pc) { return trace.symbols->text(pc); });
+  std::vector<Finding> findings =
+      analysis::examine(trace.summary, [&](std::uint64_t pc) { return trace.symbols->text(pc); });
+  if (!trace.info.is_whole)
+    findings.push_back({Finding::Weight::note, "damaged",
+                        "The trace was not ended properly, or bytes of it are damaged.",
+                        std::to_string(trace.summary.events) + " events could be read",
+                        "Do not trust the findings above: what explains them may be missing."});
+  return findings;
 }
 
 void examine_quota(const Throttling& before, const Throttling& after,
@@ -76,6 +82,7 @@ void examine_threads(int pid, std::vector<Finding>& findings) {
 
 int doctor(const DoctorOptions& options) {
   std::vector<Finding> findings;
+  bool was_traced = true;
   const bool is_number = options.target.find_first_not_of("0123456789") == std::string::npos;
   const bool is_url = options.target.compare(0, 7, "http://") == 0;
   if (!is_url && (!is_number || access(options.target.c_str(), F_OK) == 0)) {
@@ -85,8 +92,8 @@ int doctor(const DoctorOptions& options) {
     const int pid = client.pid();
     if (pid != 0) require_process(pid);
     const Throttling before = pid != 0 ? throttling_of(pid) : Throttling{};
-    const bool can_trace = client.answers();
-    if (can_trace) {
+    was_traced = client.answers();
+    if (was_traced) {
       const TemporaryFile trace(
           client.get("/debug/trace?seconds=" + std::to_string(options.seconds)));
       findings = examine_file(trace.path());
@@ -97,13 +104,17 @@ int doctor(const DoctorOptions& options) {
           "The process does not call magpie::debug::serve(), so only the kernel is asked.\n");
       std::fflush(stdout);
       std::this_thread::sleep_for(std::chrono::seconds(options.seconds));
+      require_process(pid);
     }
     if (pid != 0) {
       examine_quota(before, throttling_of(pid), findings);
       examine_threads(pid, findings);
     }
   }
-  analysis::print_findings(std::cout, findings);
+  if (!was_traced && findings.empty())
+    std::printf("The kernel sees nothing that hurts.\n");
+  else
+    analysis::print_findings(std::cout, findings);
   return 0;
 }
 

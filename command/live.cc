@@ -77,9 +77,14 @@ int top(const TopOptions& options) {
   const bool on_terminal = isatty(STDOUT_FILENO) != 0;
   for (int i = 0; options.count == 0 || i < options.count; ++i) {
     std::this_thread::sleep_for(options.interval);
+    if (client.pid() != 0 && !is_there(client.pid())) {
+      std::printf("process %d has ended\n", client.pid());
+      return 0;
+    }
     JsonValue now = parse_json(client.get("/debug/stats"));
     std::fputs(on_terminal ? "\033[H\033[2J" : i == 0 ? "" : "\n", stdout);
     print_stats(before, now);
+    if (std::ferror(stdout) != 0) return 1;
     before = std::move(now);
   }
   return 0;

@@ -4,9 +4,12 @@
 // line is wrong. `magpie run` ends as its program does.
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "command/commands.h"
@@ -15,6 +18,13 @@ namespace magpie::command {
 namespace {
 
 constexpr int kWrongUse = 2;
+
+// A full disk shows only when the buffers are written.
+void require_printed() {
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout)
+    throw Failure(std::string("standard output: ") + std::strerror(errno));
+}
 
 class CommandLine {
  public:
@@ -34,7 +44,9 @@ class CommandLine {
       return kWrongUse;
     }
     try {
-      return action_();
+      const int code = action_();
+      require_printed();
+      return code;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "magpie: %s\n", error.what());
       return 1;
@@ -104,7 +116,7 @@ class CommandLine {
         ->required();
     examine->add_option("--seconds", doctor_.seconds, "How long a process is watched")
         ->capture_default_str()
-        ->check(CLI::Range(1, 3600));
+        ->check(CLI::Range(1, 60));
     does(examine, [this] { return doctor(doctor_); });
   }
 

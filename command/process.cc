@@ -29,9 +29,10 @@ std::string field_of(const std::string& text, const std::string& name) {
 
 }  // namespace
 
+bool is_there(int pid) { return kill(pid, 0) == 0 || errno != ESRCH; }
+
 void require_process(int pid) {
-  if (kill(pid, 0) != 0 && errno == ESRCH)
-    throw Failure("there is no process " + std::to_string(pid));
+  if (!is_there(pid)) throw Failure("there is no process " + std::to_string(pid));
 }
 
 bool catches(int pid, int signal) {

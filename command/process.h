@@ -6,6 +6,8 @@
 
 namespace magpie::command {
 
+bool is_there(int pid);
+
 // Throws Failure if there is no such process.
 void require_process(int pid);
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "command/commands.h"
 
@@ -18,24 +20,42 @@ namespace magpie::command {
 
 namespace {
 
-// Ctrl-C is for the program: the trace is shown afterwards.
-class InterruptsIgnored {
+// Ctrl-C and Ctrl-\\ are for the program: the trace is shown afterwards.
+class KeysIgnored {
  public:
-  InterruptsIgnored() {
+  KeysIgnored() {
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &ignore, &before_);
+    sigaction(SIGINT, &ignore, &interrupt_before_);
+    sigaction(SIGQUIT, &ignore, &quit_before_);
   }
-  ~InterruptsIgnored() { sigaction(SIGINT, &before_, nullptr); }
-  InterruptsIgnored(const InterruptsIgnored&) = delete;
-  InterruptsIgnored& operator=(const InterruptsIgnored&) = delete;
+  ~KeysIgnored() {
+    sigaction(SIGINT, &interrupt_before_, nullptr);
+    sigaction(SIGQUIT, &quit_before_, nullptr);
+  }
+  KeysIgnored(const KeysIgnored&) = delete;
+  KeysIgnored& operator=(const KeysIgnored&) = delete;
 
  private:
-  struct sigaction before_ {};
+  struct sigaction interrupt_before_ {
+  }, quit_before_{};
 };
 
+// An old trace must not be taken for that of this run. What is no file is not ours to remove:
+// root could remove /dev/null.
+void remove_old(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    throw Failure(path + ": " + std::strerror(errno));
+  }
+  if (!S_ISREG(status.st_mode)) throw Failure(path + ": is not a file");
+  if (unlink(path.c_str()) != 0) throw Failure(path + ": " + std::strerror(errno));
+}
+
 pid_t start(const RunOptions& options) {
-  setenv("MAGPIE_TRACE", options.output.c_str(), 1);
+  // The program may change its directory before it opens the file.
+  setenv("MAGPIE_TRACE", std::filesystem::absolute(options.output).c_str(), 1);
   std::vector<char*> arguments;
   for (const std::string& argument : options.program)
     arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -45,6 +65,7 @@ pid_t start(const RunOptions& options) {
   sigset_t defaults;
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGINT);
+  sigaddset(&defaults, SIGQUIT);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
@@ -70,11 +91,10 @@ int wait_for(pid_t child) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  if (unlink(options.output.c_str()) != 0 && errno != ENOENT)
-    throw Failure(options.output + ": " + std::strerror(errno));
+  remove_old(options.output);
   int code = 0;
   {
-    InterruptsIgnored ignored;
+    KeysIgnored ignored;
     code = wait_for(start(options));
   }
   if (access(options.output.c_str(), R_OK) != 0)

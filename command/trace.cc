@@ -2,8 +2,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "analysis/export.h"
 #include "analysis/report.h"
@@ -29,8 +31,6 @@ int trace_summary(const SummaryOptions& options) {
     std::cout << "\nThe trace was not ended properly, or bytes of it are damaged.\n";
   if (trace.repairs != 0)
     std::cout << "\n" << trace.repairs << " events contradicted others and were believed.\n";
-  std::cout.flush();
-  if (!std::cout) throw Failure("cannot write the summary");
   return 0;
 }
 
@@ -42,6 +42,9 @@ int trace_export(const ExportOptions& options) {
       !options.output.empty()
           ? options.output
           : options.file + (options.format == "perfetto" ? ".pftrace" : "." + options.format);
+  std::error_code not_there;
+  if (std::filesystem::equivalent(output, options.file, not_there))
+    throw Failure(output + ": is the trace itself");
   std::ofstream file;
   if (output != "-") {
     file.open(output, std::ios::binary | std::ios::trunc);
