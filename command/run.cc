@@ -1,5 +1,6 @@
 // run.cc: `magpie run -- PROGRAM`: the program with MAGPIE_TRACE set, then what it did.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -41,16 +42,18 @@ class KeysIgnored {
   }, quit_before_{};
 };
 
-// An old trace must not be taken for that of this run. What is no file is not ours to remove:
-// root could remove /dev/null.
-void remove_old(const std::string& path) {
+// Removes an old trace, which must not be taken for that of this run, and fails before the program
+// runs if a new one cannot be written. What is no file is not ours to remove: root could remove
+// /dev/null.
+void make_room(const std::string& path) {
   struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return;
-    throw Failure(path + ": " + std::strerror(errno));
-  }
-  if (!S_ISREG(status.st_mode)) throw Failure(path + ": is not a file");
-  if (unlink(path.c_str()) != 0) throw Failure(path + ": " + std::strerror(errno));
+  const bool is_there = lstat(path.c_str(), &status) == 0;
+  if (is_there && !S_ISREG(status.st_mode)) throw Failure(path + ": is not a file");
+  if (is_there && unlink(path.c_str()) != 0) throw Failure(path + ": " + std::strerror(errno));
+  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) throw Failure(path + ": " + std::strerror(errno));
+  close(file);
+  unlink(path.c_str());
 }
 
 pid_t start(const RunOptions& options) {
@@ -91,7 +94,7 @@ int wait_for(pid_t child) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  remove_old(options.output);
+  make_room(options.output);
   int code = 0;
   {
     KeysIgnored ignored;

@@ -187,6 +187,8 @@ void one_busy_p(const Patient& p, Findings& list) {
                   format("%.0f %% of all running time is on one of %zu Ps",
                          100 * share(busiest, all), p.s.procs.size()),
                   "The work is one goroutine, or a chain in which each waits for the one before. "
+                  "If the process "
+                  "uses little CPU, a goroutine blocks without magpie::blocking(). "
                   "See the critical "
                   "path in `magpie trace summary`."});
 }

@@ -45,7 +45,8 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
                                   runnable_[static_cast<std::size_t>(Place::stopped)] +
                                   runnable_[static_cast<std::size_t>(Place::fresh)] +
                                   runnable_[static_cast<std::size_t>(Place::stolen)]);
-    const bool someone_comes = waking_ + searching_ + between_ != 0;
+    // The thread that comes for a P may be the searcher on which all others rely.
+    const bool someone_comes = waking_ + searching_ + between_ + handed_over_ != 0;
     blame(Cause::waking, waking_);
     blame(Cause::searching, searching_);
     blame(Cause::between, between_);

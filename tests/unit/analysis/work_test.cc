@@ -121,6 +121,17 @@ TEST(WorkConservation, APThatWasHandedOverIsNoViolation) {
   EXPECT_EQ(summary.work.violations, 0u);
 }
 
+// A thread without a P woke a searcher, for P 2. P 1 is the searcher's to wake.
+TEST(WorkConservation, AThreadThatComesForAPWakesTheNext) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(1'000'000, 2, Kind::thread_wake, {2}));
+  events.push_back(event(1'000'000, 0, Kind::create, {3, 200, 1}));
+  const Summary summary = analyse(events, 3, 9'000'000);
+  EXPECT_EQ(wasted(summary, Cause::handing_over), 8'000'000);
+  EXPECT_EQ(wasted(summary, Cause::one_at_a_time), 8'000'000);
+  EXPECT_EQ(summary.work.violations, 0u);
+}
+
 TEST(WorkConservation, WhereEventsWereLostNothingIsCalledAFault) {
   std::vector<Event> events = begin_of_a_wait();
   events.push_back(event(9'000'000, 0, Kind::lost, {5}));
