@@ -166,13 +166,18 @@ void many_threads(const Patient& p, Findings& list) {
 
 void throttled(const Patient& p, Findings& list) {
   if (p.s.silences < 3 || share(p.s.silent_ns, p.s.duration_ns()) < 0.02) return;
+  const bool blocks = std::ranges::any_of(
+      p.s.sites, [](const SiteSummary& site) { return site.blocked_undeclared != 0; });
   list.push_back(
       {Weight::warning, "throttled", "At times the whole process stood still, with work to do.",
        format("%" PRIu64 " times, %s in all, the longest %s", p.s.silences,
               duration_text(p.s.silent_ns).c_str(), duration_text(p.s.longest_silence_ns).c_str()),
-       "It looks throttled: by a cgroup's CPU quota (see nr_throttled in cpu.stat), or by a "
-       "machine with "
-       "more to do than CPUs. Raise the quota, or set Options::procs to what the quota allows."});
+       std::string(blocks ? "Perhaps all Ps were blocked at once: see blocked-p. If not: it "
+                          : "It ") +
+           "looks throttled: by a cgroup's CPU quota (see nr_throttled in cpu.stat), or by a "
+           "machine with "
+           "more to do than CPUs. Raise the quota, or set Options::procs to what the quota "
+           "allows."});
 }
 
 void one_busy_p(const Patient& p, Findings& list) {

@@ -92,11 +92,11 @@ bool Site::answer_live(std::string_view topic, const http::Request& request,
   } else if (topic == "metrics") {
     response.header("Content-Type", kMetricsType).send(metrics(stats(), probe_.read()));
   } else if (topic == "goroutines" && request.query("format") == "json") {
-    const GoroutineDump dump = blocking([] { return dump_goroutines(); });
+    const GoroutineDump dump = dump_alone([] { return dump_goroutines(); });
     send_json(response, goroutines_json(dump, request.query("text")));
   } else if (topic == "goroutines") {
     std::ostringstream text;
-    blocking([&text] { dump(text); });
+    dump_alone([&text] { dump(text); });
     response.header("Content-Type", "text/plain; charset=utf-8").send(text.str());
   } else if (topic == "trace") {
     const Recording recording(seconds_of(request, 5), request.context());
@@ -124,7 +124,7 @@ void Site::record(const http::Request& request, http::Response& response) {
 void Site::send_waits(http::Response& response) {
   // Folded, goroutines with equal stacks that wait for different things come as one.
   const Fold fold = num_goroutines() <= kMostUnfolded ? Fold::no : Fold::yes;
-  const GoroutineDump dump = blocking([fold] { return dump_goroutines(fold); });
+  const GoroutineDump dump = dump_alone([fold] { return dump_goroutines(fold); });
   std::string json;
   {
     std::lock_guard lock(mutex_);

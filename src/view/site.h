@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
+#include <magpie/blocking.h>
 #include <magpie/debug_server.h>
 #include <magpie/http/request.h>
 #include <magpie/http/response.h>
@@ -41,11 +43,20 @@ class Site {
   void send_of_trace(std::string_view topic, const http::Request& request,
                      http::Response& response);
 
+  // Calls what dumps the goroutines, which blocks. Requests wait for each other: else each would
+  // need a thread of its own.
+  template <class Function>
+  auto dump_alone(Function function) {
+    std::lock_guard lock(dumping_);
+    return blocking(function);
+  }
+
   // fixed after construction
   const Access access_;
   const bool is_live_;
 
   LatencyProbe probe_;
+  Mutex dumping_;
   Mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<const TraceApi> trace_;  // null: nothing was recorded yet

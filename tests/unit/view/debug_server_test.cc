@@ -190,6 +190,18 @@ RT_TEST(DebugServer, ItsUrlShowsAnyToken) {
   EXPECT_EQ(client.get(pages.url()).status, 200) << pages.url();
 }
 
+// A client may ask for many dumps at a time. They do not need a thread each.
+TEST(DebugServer, ManyDumpsNeedFewThreads) {
+  run(Options{.procs = 2}, [] {
+    const debug::Server pages = debug::serve();
+    WaitGroup all;
+    for (int i = 0; i < 60; ++i)
+      all.go([&] { EXPECT_TRUE(has(get(pages, "/debug/goroutines"), "goroutine 1")); });
+    all.wait();
+    EXPECT_LT(stats().threads, 20);
+  });
+}
+
 TEST(DebugServer, AHandlerChecksHostOriginAndMethod) {
   run([] {
     http::Server server;
