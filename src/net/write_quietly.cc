@@ -1,51 +1,15 @@
 #include "net/write_quietly.h"
 
-#include <signal.h>
-
 #include <cerrno>
-#include <ctime>
+
+#include "base/without_sigpipe.h"
 
 namespace magpie::net {
-namespace {
-
-// Keeps SIGPIPE from this thread. One that was pending before, because somebody else blocks it, is
-// left to them.
-class WithoutSigpipe {
- public:
-  WithoutSigpipe() {
-    sigset_t pending;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    sigemptyset(&sigpipe_);
-    sigaddset(&sigpipe_, SIGPIPE);
-    if (!was_pending_) pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
-  }
-  ~WithoutSigpipe() {
-    if (!was_pending_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WithoutSigpipe(const WithoutSigpipe&) = delete;
-  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
-
-  // After EPIPE, which sent one to this thread.
-  void take_it() {
-    if (was_pending_) return;
-    timespec at_once{};
-    while (sigtimedwait(&sigpipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-  }
-
- private:
-  bool was_pending_;
-  sigset_t sigpipe_, before_;
-};
-
-}  // namespace
 
 [[gnu::noinline]] ssize_t write_quietly(int fd, const UnwrittenParts& parts, std::size_t most) {
   iovec vectors[UnwrittenParts::kAtOnce];
   std::size_t used = parts.next(vectors, most);
-  WithoutSigpipe quiet;
+  base::WithoutSigpipe quiet;
   ssize_t count = writev(fd, vectors, static_cast<int>(used));
   if (count >= 0) return count;
   int error = errno;

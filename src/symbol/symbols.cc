@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #if __has_include(<elfutils/libdwfl.h>)
@@ -99,16 +100,13 @@ struct Libdw {
 #endif
 
 struct Known {
-  std::mutex mutex;
   Libdw libdw;
   std::map<std::pair<std::uintptr_t, Names>, Place> places;  // its nodes stay where they are
 };
 
-// Never destroyed: threads may dump while the program ends.
-Known& known() {
-  static Known* all = new Known;
-  return *all;
-}
+constinit std::mutex mutex;
+// Never destroyed: threads may dump while the program ends. Guarded by mutex.
+constinit Known* known = nullptr;
 
 void look_up_exported(std::uintptr_t address, Place& place) {
   Dl_info info;
@@ -122,16 +120,22 @@ void look_up_exported(std::uintptr_t address, Place& place) {
 }  // namespace
 
 const Place& place_of(std::uintptr_t pc, Names names) {
-  Known& all = known();
-  std::lock_guard hold(all.mutex);
-  auto [at, is_new] = all.places.try_emplace({pc, names});
-  Place& place = at->second;
-  if (!is_new) return place;
+  std::lock_guard hold(mutex);
+  if (known == nullptr) known = new Known;
+  auto at = known->places.find({pc, names});
+  if (at != known->places.end()) return at->second;
+  Place place;  // noted once it is whole: memory may run out
   std::uintptr_t address = names == Names::return_address ? pc - 1 : pc;
-  all.libdw.look_up(address, place);
+  known->libdw.look_up(address, place);
   look_up_exported(address, place);
   if (names == Names::return_address && place.offset != 0) ++place.offset;
-  return place;
+  return known->places.emplace(std::pair(pc, names), std::move(place)).first->second;
+}
+
+// What another thread was changing stays as it is.
+void forget() {
+  new (&mutex) std::mutex;
+  known = nullptr;
 }
 
 Module module_of(std::uintptr_t pc) {

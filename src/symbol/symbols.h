@@ -2,7 +2,7 @@
 //
 //   place_of      function, file and line: by libdw if it is there (it is loaded when first
 //                 needed), else by the dynamic linker. Allocates and takes locks. What it found is
-//                 remembered.
+//                 remembered. Throws std::bad_alloc.
 //   module_of     file and offset only. Neither allocates nor locks: for signal handlers.
 #pragma once
 
@@ -22,6 +22,9 @@ struct Place {
 // `pc` is where a frame continues: the call is before it. The reference stays valid.
 enum class Names { return_address, function };
 const Place& place_of(std::uintptr_t pc, Names names = Names::return_address);
+
+// In the child of a fork(): a thread that is not there may have been in place_of().
+void forget();
 
 struct Module {
   const char* path = nullptr;  // null: the address belongs to no module, or that cannot be told

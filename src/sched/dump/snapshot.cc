@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include <magpie/mutex.h>
@@ -15,7 +16,6 @@
 #include "sched/current.h"
 #include "sched/dump/age.h"
 #include "sched/dump/fault_guard.h"
-#include "sched/dump/for_each.h"
 #include "sched/wait_object.h"
 
 namespace magpie::sched {
@@ -344,6 +344,7 @@ void Snapshot::add(const Look& look) {
 }
 
 void Snapshot::take(Folding folding, Asks asks) {
+  records_.list(arena_);  // before the lock: a goroutine may not come back from it
   std::lock_guard hold(one_at_a_time);
   folding_ = folding;
   buckets_ = arena_.make<Group*>(kBuckets);  // new mappings are zero
@@ -351,12 +352,14 @@ void Snapshot::take(Folding folding, Asks asks) {
   if (buckets_ == nullptr || known_ == nullptr) return;
   FaultHandling handling;
   ages.begin_look(base::now_ns());
-  for_each_goroutine([this](G* g) { look_at(g); });
+  records_.for_each([this](G* g) { look_at(g); });
   look_at_running(asks);
   ages.end_look();
-  waits_.resolve();
+  waits_.resolve(records_);
   sort();
 }
+
+void forget_dumps() { new (&one_at_a_time) base::UncheckedLock; }
 
 // The largest first, and the oldest of equals.
 void Snapshot::sort() {

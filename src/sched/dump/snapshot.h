@@ -8,7 +8,8 @@
 //               the same places, it need not be unwound: a few loads.
 //   running     The thread unwinds itself in a signal handler (sample.h). A thread that was stopped
 //               in the middle of a goroutine left its registers in its M.
-// Allocates by mmap only, and takes one lock: for one Snapshot at a time.
+// Allocates by mmap only, and takes one lock: for one Snapshot at a time. Nobody enters the runtime
+// with it.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,7 @@
 
 #include "sched/core/g.h"
 #include "sched/dump/arena.h"
+#include "sched/dump/for_each.h"
 #include "sched/dump/sample.h"
 #include "sched/dump/waits.h"
 
@@ -75,6 +77,7 @@ class Snapshot {
   void sort();
 
   Arena arena_;
+  CarvedRecords records_;
   Waits waits_;
   Folding folding_ = Folding::yes;
   std::size_t goroutines_ = 0;
@@ -84,5 +87,8 @@ class Snapshot {
   Group** buckets_ = nullptr;
   Known** known_ = nullptr;
 };
+
+// In the child of a fork(): the thread that took a Snapshot is not there.
+void forget_dumps();
 
 }  // namespace magpie::sched

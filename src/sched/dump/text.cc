@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
+#include "base/without_sigpipe.h"
 #include "sched/wait_object.h"
 #include "symbol/symbols.h"
 
@@ -43,8 +46,11 @@ void Text::add_text(const char* text) {
 }
 
 void write_to_descriptor(void* to, const char* text, std::size_t length) {
+  base::WithoutSigpipe quiet;
   while (length != 0) {
     ssize_t written = write(*static_cast<int*>(to), text, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) quiet.take_it();
     if (written <= 0) return;  // nobody reads
     text += written;
     length -= static_cast<std::size_t>(written);
@@ -113,29 +119,51 @@ void describe_object(char* out, std::size_t size, const Group& group) {
   std::snprintf(out, size, "%s %p", kind, group.object);
 }
 
+namespace {
+
+void print_module(Text& out, std::uintptr_t pc) {
+  symbol::Module module = symbol::module_of(pc - 1);
+  out.add("    at %s+0x%llx\n", module.path == nullptr ? "?" : module.path,
+          Number{module.path == nullptr ? pc : module.offset + 1});
+}
+
+void print_place(Text& out, std::uintptr_t pc, const symbol::Place& place) {
+  out.add_text("    at ");
+  if (!place.function.empty()) {
+    out.add_text(place.function.c_str());
+  } else {
+    out.add_text(place.module.empty() ? "?" : place.module.c_str());
+    out.add("+0x%llx", Number{place.module.empty() ? pc : place.offset});
+  }
+  if (!place.file.empty()) {
+    out.add_text(" (");
+    out.add_text(place.file.c_str());
+    out.add(":%d)", place.line);
+  }
+  out.add_text("\n");
+}
+
+// Null: there is no memory to look it up.
+const symbol::Place* find_place(std::uintptr_t pc, symbol::Names names) {
+  try {
+    return &symbol::place_of(pc, names);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 void print_frames(Text& out, const Frames& frames, Naming naming) {
   for (std::size_t i = 0; i < frames.count; ++i) {
     std::uintptr_t pc = frames.pcs[i];
-    if (naming == Naming::by_modules) {
-      symbol::Module module = symbol::module_of(pc - 1);
-      out.add("    at %s+0x%llx\n", module.path == nullptr ? "?" : module.path,
-              Number{module.path == nullptr ? pc : module.offset + 1});
-      continue;
-    }
-    const symbol::Place& place = symbol::place_of(pc);
-    out.add_text("    at ");
-    if (!place.function.empty()) {
-      out.add_text(place.function.c_str());
+    const symbol::Place* place =
+        naming == Naming::by_symbols ? find_place(pc, symbol::Names::return_address) : nullptr;
+    if (place != nullptr) {
+      print_place(out, pc, *place);
     } else {
-      out.add_text(place.module.empty() ? "?" : place.module.c_str());
-      out.add("+0x%llx", Number{place.module.empty() ? pc : place.offset});
+      print_module(out, pc);
     }
-    if (!place.file.empty()) {
-      out.add_text(" (");
-      out.add_text(place.file.c_str());
-      out.add(":%d)", place.line);
-    }
-    out.add_text("\n");
   }
 }
 
@@ -151,13 +179,12 @@ void print_ids(Text& out, const Group& group) {
 
 void print_body(Text& out, const Group& group, Naming naming) {
   if (group.body == 0) return;
-  if (naming == Naming::by_symbols) {
-    const symbol::Place& place = symbol::place_of(group.body, symbol::Names::function);
-    if (place.function.empty()) return;
-    out.add_text("    its body: ");
-    out.add_text(place.function.c_str());
-    out.add_text("\n");
-  }
+  if (naming != Naming::by_symbols) return;
+  const symbol::Place* place = find_place(group.body, symbol::Names::function);
+  if (place == nullptr || place->function.empty()) return;
+  out.add_text("    its body: ");
+  out.add_text(place->function.c_str());
+  out.add_text("\n");
 }
 
 void print_what(Text& out, const Waits::Wait& wait) {

@@ -33,8 +33,8 @@ class Text {
 // Writes to the descriptor, in an int that `to` points to.
 void write_to_descriptor(void* to, const char* text, std::size_t length);
 
-// How code is named. by_symbols: function, file and line; allocates and locks. by_modules: file and
-// offset, safe in signal handlers.
+// How code is named. by_symbols: function, file and line; allocates and locks; without memory, file
+// and offset. by_modules: file and offset, safe in signal handlers.
 enum class Naming { by_symbols, by_modules };
 
 void print_frames(Text& out, const Frames& frames, Naming naming);

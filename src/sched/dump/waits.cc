@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "sched/dump/fault_guard.h"
-#include "sched/dump/for_each.h"
-#include "sched/run/runtime.h"
 
 namespace magpie::sched {
 
@@ -20,8 +18,8 @@ void Waits::add(const Wait& wait, Arena& arena) {
   waits_[count_++] = wait;
 }
 
-void Waits::resolve() {
-  find_owners();
+void Waits::resolve(const CarvedRecords& records) {
+  find_owners(records);
   std::sort(waits_, waits_ + count_, [](const Wait& a, const Wait& b) { return a.id < b.id; });
   find_cycles();
 }
@@ -46,11 +44,11 @@ struct Range {
 
 }  // namespace
 
-void Waits::find_owners() {
+void Waits::find_owners(const CarvedRecords& records) {
   std::sort(waits_, waits_ + count_,
             [](const Wait& a, const Wait& b) { return a.owner_at < b.owner_at; });
   if (count_ == 0 || waits_[count_ - 1].owner_at == 0) return;
-  for_each_goroutine([this](G* g) {
+  records.for_each([this](G* g) {
     GState state = g->state.load(base::relaxed);
     bool has_stack =
         state == GState::running || state == GState::runnable || state == GState::waiting;

@@ -10,6 +10,7 @@
 
 #include "sched/core/g.h"
 #include "sched/dump/arena.h"
+#include "sched/dump/for_each.h"
 
 namespace magpie::sched {
 
@@ -28,7 +29,7 @@ class Waits {
   // Returns false if there is no memory.
   void add(const Wait& wait, Arena& arena);
   // Finds the owners, then the cycles. Reads all goroutines once more.
-  void resolve();
+  void resolve(const CarvedRecords& records);
 
   // Null: g does not wait for a goroutine that is known.
   const Wait* find(std::uint64_t id) const;
@@ -55,7 +56,7 @@ class Waits {
 
  private:
   bool is_least_of_its_cycle(const Wait& wait) const;
-  void find_owners();
+  void find_owners(const CarvedRecords& records);
   void find_cycles();
 
   Wait* waits_ = nullptr;

@@ -4,10 +4,12 @@
 
 #include "base/check.h"
 #include "sched/current.h"
+#include "sched/dump/snapshot.h"
 #include "sched/run/runtime.h"
 #include "sched/run_end.h"
 #include "sched/threads/overflow.h"
 #include "sched/timers.h"
+#include "symbol/symbols.h"
 #include "trace/recorder.h"
 
 namespace magpie::sched {
@@ -15,6 +17,8 @@ namespace {
 
 void in_child() {
   trace::Recorder::forget();
+  forget_dumps();
+  symbol::forget();
   forget_waiting_threads();
   // Another thread may have been anywhere in run(), or at the gate, also while there was no
   // runtime.
@@ -25,6 +29,7 @@ void in_child() {
   if (M* m = current_m()) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
+  remove_quit_handler();
   set_current_m(nullptr);
   note_forgotten_run(runtime->generation);
   runtime = nullptr;

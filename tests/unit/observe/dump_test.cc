@@ -2,12 +2,14 @@
 #include <magpie/magpie.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "support/rt_test.h"
 
@@ -156,6 +158,53 @@ TEST(Dump, KnowsThatAWaitThatItSawBeforeIsStillTheSame) {
     channel.send(1);
     EXPECT_EQ(wait_until_parked("waiter", "Semaphore acquire").waited_for.count(), -1);
     EXPECT_GE(wait_until_parked("waiter", "Semaphore acquire").waited_for.count(), 0);
+  });
+}
+
+TEST(Dump, OfAGoroutineThatIsDroppedMeanwhileIsNotInTheWayOfTheNext) {
+  for (int i = 0; i < 30; ++i) {
+    run(Options{.procs = 4}, [i] {
+      for (int k = 0; k < 3; ++k) {
+        go([] {
+          for (;; yield()) (void)dump_goroutines();
+        });
+      }
+      for (int k = 0; k < i; ++k) yield();
+    });
+  }
+  run([] { EXPECT_EQ(dump_goroutines().goroutines, 1u); });
+}
+
+TEST(Dump, ToAPipeThatNobodyReadsIsDropped) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  run([&] { dump(ends[1]); });
+  close(ends[1]);
+}
+
+TEST(Dump, WorksInTheChildOfAForkWhileAThreadDumps) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a fork()";
+#endif
+  std::atomic<bool> is_over{false};
+  run([&] {
+    std::thread dumper([&] {
+      while (!is_over) (void)dump_goroutines();
+    });
+    for (int i = 0; i < 10; ++i) {
+      pid_t child = fork();
+      if (child == 0) {
+        alarm(60);
+        run([] { (void)dump_goroutines(); });
+        _exit(0);
+      }
+      int status = -1;
+      EXPECT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }
+    is_over = true;
+    dumper.join();
   });
 }
 
