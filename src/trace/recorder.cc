@@ -20,6 +20,7 @@
 #include "base/guard.h"
 #include "base/lock.h"
 #include "base/os.h"
+#include "base/without_sigpipe.h"
 #include "trace/buffer.h"
 #include "trace/crash.h"
 #include "trace/modules.h"
@@ -48,9 +49,13 @@ struct State {
   Instant origin;
   std::uint64_t ticks_per_second = 0;
   std::int64_t wall_ns = 0;
-  bool is_running = false;  // between switch_on() and switch_off(), guarded by `switching`
-  bool is_ending = false;   // finish() has begun
-  Sums end_totals{};        // when it was switched off
+  // guarded by `switching`
+  bool is_ready = false;      // set_up() is done
+  bool is_running = false;    // between switch_on() and switch_off()
+  bool begin_is_due = false;  // from switch_on() to write_beginning()
+  bool end_is_due = false;    // from switch_off() to write_end()
+  bool is_ending = false;     // from begin_to_finish()
+  Sums end_totals{};          // when it was switched off
   std::uint32_t procs = 0;
   std::string prologue;  // flight: what the last words of a crash begin with
 
@@ -81,6 +86,7 @@ base::UncheckedLock control;
 base::Lock switching;
 State* the_recording = nullptr;  // from prepare() to finish()
 struct sigaction before_signal;
+bool is_copy = false;  // the child of a fork() of a process that was recorded
 
 class Control {
  public:
@@ -100,9 +106,14 @@ std::string with_reason(const std::string& what) { return what + ": " + std::str
 
 bool write_all(int fd, const void* data, std::size_t bytes) {
   auto* from = static_cast<const char*>(data);
+  base::WithoutSigpipe quiet;
   while (bytes != 0) {
     ssize_t written = write(fd, from, bytes);
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) {
+      quiet.take_it();
+      errno = EPIPE;
+    }
     if (written <= 0) return false;
     from += written;
     bytes -= static_cast<std::size_t>(written);
@@ -342,10 +353,17 @@ void write_last_words() {
 }
 
 void on_signal(int) {
+  if (the_recording == nullptr) return;
   int saved_errno = errno;
   the_recording->signalled.store(true, base::relaxed);
   the_recording->wake_up.set();
   errno = saved_errno;
+}
+
+void give_back_signals() {
+  remove_crash_handlers();
+  if (the_recording->plan.signal != 0)
+    sigaction(the_recording->plan.signal, &before_signal, nullptr);
 }
 
 // ---- setting up
@@ -413,6 +431,21 @@ void tear_down() {
     munmap(the_recording->memory, the_recording->block_count * kBlockBytes);
   if (the_recording->fd >= 0) close(the_recording->fd);
   delete std::exchange(the_recording, nullptr);
+}
+
+// By the holder of `control`. A beginning that is still due comes first: its writer calls this, too.
+void write_due_end() {
+  {
+    base::Guard hold(switching);
+    if (!the_recording->end_is_due || the_recording->begin_is_due) return;
+  }
+  if (!the_recording->plan.flight) {
+    write_full_blocks();
+    add_to_file(BlockType::end, end_payload(the_recording->end_totals));
+    the_recording->blocks.next_generation();
+  }
+  base::Guard hold(switching);
+  the_recording->end_is_due = false;
 }
 
 // While nobody writes.
@@ -491,11 +524,16 @@ void StateList::add_proc(std::uint64_t thread, std::uint64_t index) {
 std::string Recorder::prepare(const Plan& plan, const Host& host) {
   Control hold;
   if (the_recording != nullptr) return "a trace is being recorded already";
-  the_recording = new State;
-  the_recording->plan = plan;
-  the_recording->host = host;
+  auto* made = new State;
+  made->plan = plan;
+  made->host = host;
+  {
+    base::Guard quick(switching);
+    the_recording = made;
+  }
   std::string error = set_up();
   if (!error.empty()) {
+    base::Guard quick(switching);
     tear_down();
     return error;
   }
@@ -506,6 +544,8 @@ std::string Recorder::prepare(const Plan& plan, const Host& host) {
     sigaction(plan.signal, &action, &before_signal);
   }
   if (plan.flight && plan.on_crash && !plan.path.empty()) install_crash_handlers(write_last_words);
+  base::Guard quick(switching);
+  the_recording->is_ready = true;
   return {};
 }
 
@@ -514,9 +554,14 @@ bool Recorder::is_prepared() {
   return the_recording != nullptr;
 }
 
+bool Recorder::is_of_parent() { return is_copy; }
+
 bool Recorder::switch_on(const Start& start) {
   base::Guard hold(switching);
-  if (the_recording == nullptr || std::exchange(the_recording->is_running, true)) return false;
+  if (the_recording == nullptr || !the_recording->is_ready || the_recording->is_ending ||
+      the_recording->end_is_due || std::exchange(the_recording->is_running, true))
+    return false;
+  the_recording->begin_is_due = true;
   // A flight recorder forgets the run() before: its goroutines had the same numbers.
   while (the_recording->plan.flight) {
     Block* old = the_recording->blocks.take_full();
@@ -534,6 +579,7 @@ bool Recorder::switch_off(const Sums& totals) {
   base::Guard hold(switching);
   if (the_recording == nullptr || !std::exchange(the_recording->is_running, false)) return false;
   the_recording->end_totals = totals;
+  the_recording->end_is_due = true;
   {
     base::Guard outside(Outside::lock_);
     detail::magpie_trace_is_on.store(false, base::relaxed);
@@ -545,39 +591,45 @@ bool Recorder::switch_off(const Sums& totals) {
 
 void Recorder::write_beginning(const Start& start) {
   Control hold;
-  if (the_recording == nullptr) return;
   if (the_recording->plan.flight) {
     the_recording->prologue = make_prologue();
   } else {
     begin_generation(start.totals, start.states, start.is_new_run ? kNewRun : 0);
   }
+  {
+    base::Guard quick(switching);
+    the_recording->begin_is_due = false;
+  }
+  write_due_end();
 }
 
 void Recorder::write_end() {
   Control hold;
-  if (the_recording == nullptr || the_recording->plan.flight) return;
-  write_full_blocks();
-  add_to_file(BlockType::end, end_payload(the_recording->end_totals));
-  the_recording->blocks.next_generation();
+  if (the_recording != nullptr) write_due_end();
+}
+
+Recorder::Finishing Recorder::begin_to_finish() {
+  Control hold;
+  if (the_recording == nullptr) return Finishing::by_others;
+  write_due_end();
+  base::Guard quick(switching);
+  if (the_recording->is_ending) return Finishing::by_others;
+  if (the_recording->is_running || the_recording->begin_is_due) return Finishing::too_early;
+  the_recording->is_ending = true;
+  return Finishing::by_caller;
 }
 
 std::string Recorder::finish() {
   pthread_t thread;
   {
     Control hold;
-    if (the_recording == nullptr || std::exchange(the_recording->is_ending, true))
-      return "no trace is being recorded";
     the_recording->stop.store(true, base::relaxed);
     the_recording->wake_up.set();
     thread = the_recording->thread;
   }
   pthread_join(thread, nullptr);
   Control hold;
-  if (the_recording->plan.flight) {
-    remove_crash_handlers();
-    if (the_recording->plan.signal != 0)
-      sigaction(the_recording->plan.signal, &before_signal, nullptr);
-  }
+  if (the_recording->plan.flight) give_back_signals();
   std::string failure = the_recording->failure;
   base::Guard quick(switching);
   for (std::size_t i = 0; i < the_recording->blocks.streams(); ++i)
@@ -623,7 +675,11 @@ void Recorder::forget() {
     detail::buffers = nullptr;
   }
   if (the_recording == nullptr) return;
-  if (the_recording->plan.flight) remove_crash_handlers();
+  is_copy = true;
+  if (the_recording->plan.flight) {
+    forget_crash_handlers();
+    give_back_signals();
+  }
   the_recording = nullptr;  // the parent's thread is not here: what it used stays as it is
 }
 

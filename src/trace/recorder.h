@@ -80,18 +80,25 @@ class Recorder {
   static bool switch_on(const Start& start);
   static bool switch_off(const Sums& totals);
 
-  // After each of them, once the world goes on: what it means for the file.
+  // After each of them that returned true, once the world goes on: what it means for the file.
   static void write_beginning(const Start& start);
   static void write_end();
 
-  // Ends the trace, after switch_off(). Empty, or what went wrong.
+  // by_caller: finish() must follow, and nothing is recorded any more. too_early: a run() that is
+  // beginning or ending still records; the caller asks again. by_others: another thread has ended
+  // the trace.
+  enum class Finishing { by_caller, by_others, too_early };
+  static Finishing begin_to_finish();
+  // Ends the trace. Empty, or what went wrong.
   static std::string finish();
 
   // Writes what the flight recorder holds. Empty, or what went wrong.
   static std::string snapshot(const std::string& path);
 
-  // In the child of a fork(): nothing is recorded there.
+  // In the child of a fork(): what the parent records is none of its business.
   static void forget();
+  // This process is such a child. The file that MAGPIE_TRACE names is the parent's.
+  static bool is_of_parent();
 };
 
 }  // namespace magpie::trace

@@ -42,6 +42,7 @@
 #include "sched/timers.h"
 #include "sched/waiter.h"
 #include "stack/guard.h"
+#include "trace/crash.h"
 
 namespace magpie::sched {
 
@@ -155,7 +156,7 @@ int signal_of(const Options& options) {
 struct Installed {
   explicit Installed(Runtime& rt) {
     runtime = &rt;
-    install_overflow_handler();
+    trace::change_below_crash_handlers(install_overflow_handler);
     install_quit_handler();
     using Stops = Preemption::Stops;
     rt.preemption.install(signal_of(rt.options), rt.options.preempt ? Stops::yes : Stops::no);
@@ -164,7 +165,7 @@ struct Installed {
     remove_quit_handler();
     runtime->preemption.remove();
     runtime = nullptr;
-    remove_overflow_handler();
+    trace::change_below_crash_handlers(remove_overflow_handler);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -143,11 +144,21 @@ bool while_stopped(F change) {
   return true;
 }
 
+void pause_briefly() {
+  constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
+  if (current_m() != nullptr) {
+    yield();
+  } else {
+    nanosleep(&kNap, nullptr);
+  }
+}
+
 }  // namespace
 
 void trace_begin_run() {
   const char* wanted = std::getenv("MAGPIE_TRACE");
-  if (wanted != nullptr && *wanted != '\0' && !Recorder::is_prepared()) {
+  if (wanted != nullptr && *wanted != '\0' && !Recorder::is_of_parent() &&
+      !Recorder::is_prepared()) {
     constexpr std::string_view kFlight = "flight:";
     trace::Plan plan{.path = wanted, .bytes = trace::Options{}.bytes};
     if (plan.path.starts_with(kFlight)) {
@@ -184,6 +195,7 @@ void start(const std::string& path, const Options& options) {
                                          .signal = options.signal,
                                          .on_crash = options.on_crash},
                                         kHost);
+  if (error.starts_with("a trace")) throw std::logic_error("magpie: trace: " + error);
   if (!error.empty()) throw std::runtime_error("magpie: trace: " + error);
   Start beginning;
   bool is_on = false;
@@ -202,9 +214,14 @@ void start(const std::string& path, const Options& options) {
 
 bool stop() {
   if (!Recorder::is_prepared()) return false;
-  bool was_on = false;
-  while_stopped([&](M*) { was_on = Recorder::switch_off(read_totals()); });
-  if (was_on) Recorder::write_end();
+  // While a run() begins or ends, its world is not to be stopped: it is asked again, or switches
+  // off itself.
+  for (;; pause_briefly()) {
+    while_stopped([](M*) { Recorder::switch_off(read_totals()); });
+    Recorder::Finishing now = Recorder::begin_to_finish();
+    if (now == Recorder::Finishing::by_others) return false;
+    if (now == Recorder::Finishing::by_caller) break;
+  }
   std::string error = Recorder::finish();
   if (!error.empty()) throw std::runtime_error("magpie: trace: " + error);
   return true;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -360,6 +361,56 @@ TEST(TraceFile, KnowsNamesRegionsTasksAndWhereCodeIsMapped) {
   for (const Module& module : reader->modules())
     mapped = mapped || (module.start <= body && body < module.end && !module.path.empty());
   EXPECT_TRUE(mapped);
+}
+
+TEST(TraceFile, BeginsAndEndsWhileRunsBeginAndEnd) {
+  TempFile file;
+  std::atomic<bool> is_over{false};
+  auto trace_again = [&] {
+    while (!is_over) {
+      try {
+        start(file.path(), {.bytes = std::size_t{1} << 20});
+      } catch (const std::logic_error&) {  // the other thread records
+      }
+      (void)stop();
+    }
+  };
+  std::thread one(trace_again), other(trace_again);
+  for (int i = 0; i < 100; ++i) {
+    run({.procs = 4}, [] {
+      WaitGroup all;
+      for (int k = 0; k < 100; ++k) {
+        all.add(1);
+        go([&] {
+          yield();
+          all.done();
+        });
+      }
+      all.wait();
+    });
+  }
+  is_over = true;
+  one.join();
+  other.join();
+  EXPECT_FALSE(stop());
+}
+
+TEST(TraceFile, TheChildOfAForkHasItsOwnHandlerOfTheSnapshotSignal) {
+  static volatile sig_atomic_t is_called = 0;
+  struct sigaction mine = {}, before;
+  mine.sa_handler = [](int) { is_called = 1; };
+  sigaction(SIGUSR1, &mine, &before);
+  start("", {.flight = true, .signal = SIGUSR1});
+  pid_t child = fork();
+  if (child == 0) {
+    raise(SIGUSR1);
+    _exit(is_called == 1 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(stop());
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST(TraceFile, SecondTracesAndMissingRecordersAreRefused) {
