@@ -104,7 +104,24 @@ bool print_by_child(Job& job) {
 #endif
 }
 
-base::Atomic<bool> is_reported{false};  // atomic, a hint: once is enough
+// The thread that reports; 0: none yet. atomic, a hint: the first has it
+base::Atomic<pid_t> reporter{0};
+base::Atomic<bool> is_reported{false};  // atomic, a hint: another thread may die now
+
+// The first caller gets true. Other threads wait until it has reported: they would end the process
+// in the middle of that. A fault in the report itself does not wait.
+bool is_first_to_report() {
+  pid_t me = gettid(), nobody = 0;
+  if (reporter.compare_exchange_strong(nobody, me, base::relaxed, base::relaxed)) return true;
+  const std::int64_t until_ns = base::now_ns() + 2 * kChildPatienceNs;
+  while (nobody != me && !is_reported.load(base::relaxed) && base::now_ns() < until_ns)
+    nanosleep(&kChildNap, nullptr);
+  return false;
+}
+
+void wait_for_other_report() {
+  if (reporter.load(base::relaxed) != 0) (void)is_first_to_report();
+}
 
 struct CallersStack {
   Frames frames;
@@ -141,9 +158,9 @@ void print_with_symbols(void (*print)(Text&, Naming, const void*), const void* a
 
 [[gnu::noinline]] void report_stack_of_caller(const char* what, const void* interrupted) {
   M* m = current_m();
-  if (m == nullptr) return;
+  if (m == nullptr || m->current == nullptr) return wait_for_other_report();
   G* g = m->current;
-  if (g == nullptr || is_reported.exchange(true, base::relaxed)) return;
+  if (!is_first_to_report()) return;
   {
     int descriptor = STDERR_FILENO;
     Text out(write_to_descriptor, &descriptor);
@@ -157,6 +174,7 @@ void print_with_symbols(void (*print)(Text&, Naming, const void*), const void* a
                             : reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   take_frames(stack.frames, from);
   print_with_symbols(print_callers_stack, &stack);
+  is_reported.store(true, base::relaxed);
 }
 
 void report_fatal_signal(int signal, const siginfo_t* info, const void* interrupted) {
