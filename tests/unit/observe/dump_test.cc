@@ -162,14 +162,16 @@ TEST(Dump, KnowsThatAWaitThatItSawBeforeIsStillTheSame) {
 }
 
 TEST(Dump, OfAGoroutineThatIsDroppedMeanwhileIsNotInTheWayOfTheNext) {
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 20; ++i) {
     run(Options{.procs = 4}, [i] {
+      for (int k = 0; k < 200; ++k) go([] { sleep_for(std::chrono::hours(1)); });
       for (int k = 0; k < 3; ++k) {
         go([] {
           for (;; yield()) (void)dump_goroutines();
         });
       }
       for (int k = 0; k < i; ++k) yield();
+      if (i % 3 == 0) sleep_for(std::chrono::microseconds(37 * i));
     });
   }
   run([] { EXPECT_EQ(dump_goroutines().goroutines, 1u); });
