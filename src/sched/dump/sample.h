@@ -2,15 +2,15 @@
 //
 // The word, and who moves it:
 //
-//     IDLE --ask--> ASKED --answer begins--> ANSWERING --answer ends--> ANSWERED --take--> IDLE
-//       ^_____________/ give_up (no answer in time)
+//     IDLE --ask--> ASKED --answer begins--> ANSWERING --answer ends--> ANSWERED --close--> IDLE
+//       ^_____________/ no answer in time
 //
 //   asker:   the thread that dumps; one at a time (Snapshot's lock). ask(), sends the signal, waits
 //   thread:  the M, in the handler: answers if it is asked
 // Late      A thread that is stopped for long may answer after the asker gave up: it finds IDLE and
 //           does nothing. Or it is in ANSWERING when the asker gives up: the asker leaves it so,
 //           and does not ask that thread again before it has answered.
-// Orders    the answer's end releases the frames, take() acquires them.
+// Orders    the answer's end releases the frames, is_answered() acquires them.
 // Once      Each arrow is one compare-exchange, or a store by the side whose turn it is
 #pragma once
 
@@ -37,10 +37,19 @@ class Sample {
     std::uint32_t now = word_.load(base::relaxed);
     return (now == kIdle || now == kAnswered) && move(now, kAsked);
   }
+  // Until then an answer may come.
+  bool is_pending() const {
+    std::uint32_t now = word_.load(base::relaxed);
+    return now == kAsked || now == kAnswering;
+  }
   bool is_answered() const { return word_.load(base::acquire) == kAnswered; }
   // By the asker after is_answered().
   const Frames& frames() const { return frames_; }
-  void give_up() { (void)move(kAsked, kIdle); }
+  // By the asker at last: takes the answer, which must not pass for one to a later question, or
+  // gives up.
+  void close() {
+    if (!move(kAsked, kIdle)) (void)move(kAnswered, kIdle);
+  }
 
   // By the thread, in the handler. True: it was asked. `goroutine` runs on it; 0: none.
   bool answer(const ucontext_t& interrupted, std::uint64_t goroutine);

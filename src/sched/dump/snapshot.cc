@@ -242,8 +242,7 @@ void Snapshot::look_at_running(Asks asks) {
   if (asks == Asks::running_threads) {
     runtime->threads.for_each([&](M* m) {
       if (m == me || m->current == nullptr || m->stopped_at.load(base::relaxed) != nullptr) return;
-      if (!m->sample.ask()) return;
-      runtime->preemption.send(m);
+      if (m->sample.ask() && !runtime->preemption.send(m)) m->sample.close();  // it has ended
     });
   }
   const std::int64_t until_ns = base::now_ns() + kSnapshotWaitNs;
@@ -274,13 +273,12 @@ void Snapshot::look_at_running(Asks asks) {
     } else if (m == me) {
       take_frames(look.frames, 0);
     } else if (asks == Asks::running_threads) {
-      while (!m->sample.is_answered() && base::now_ns() < until_ns)
-        nanosleep(&kSnapshotNap, nullptr);
+      while (m->sample.is_pending() && base::now_ns() < until_ns) nanosleep(&kSnapshotNap, nullptr);
       if (m->sample.is_answered() && m->sample.goroutine() == look.id) {
         look.frames.count = m->sample.frames().count;
         std::copy_n(m->sample.frames().pcs, look.frames.count, look.frames.pcs);
       }
-      m->sample.give_up();
+      m->sample.close();
     }
     if (look.state == GState::waiting) look.waited_ns = ages.look_at(*g);
     if (look.frames.count == 0) look.no_stack = "its thread does not answer";
@@ -313,7 +311,6 @@ void Snapshot::add(const Look& look) {
     group->object = look.object;
     group->descriptor = look.descriptor;
     group->joined = look.joined;
-    group->waited_ns = look.waited_ns;
     group->creator = look.creator;
     group->body = look.body;
     group->thread = look.thread;
@@ -340,7 +337,10 @@ void Snapshot::add(const Look& look) {
   if (group->count < Group::kMostIds) group->ids[group->count] = look.id;
   ++group->count;
   group->has_different_objects |= group->object != look.object;
-  group->waited_ns = std::max(group->waited_ns, look.waited_ns);
+  if (group->count == 1 || look.waited_ns > group->waited_ns) {
+    group->waited_ns = look.waited_ns;
+    group->longest = look.id;
+  }
 }
 
 void Snapshot::take(Folding folding, Asks asks) {
@@ -357,6 +357,21 @@ void Snapshot::take(Folding folding, Asks asks) {
   ages.end_look();
   waits_.resolve(records_);
   sort();
+}
+
+bool take_sample(Frames& frames, M* m, std::uint64_t goroutine, std::int64_t until_ns) {
+  std::lock_guard hold(one_at_a_time);
+  frames.count = 0;
+  if (!m->sample.ask()) return false;
+  if (runtime->preemption.send(m)) {
+    while (m->sample.is_pending() && base::now_ns() < until_ns) nanosleep(&kSnapshotNap, nullptr);
+    if (m->sample.is_answered() && m->sample.goroutine() == goroutine) {
+      frames.count = m->sample.frames().count;
+      std::copy_n(m->sample.frames().pcs, frames.count, frames.pcs);
+    }
+  }
+  m->sample.close();
+  return frames.count != 0;
 }
 
 void forget_dumps() { new (&one_at_a_time) base::UncheckedLock; }

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "sched/core/g.h"
+#include "sched/core/m.h"
 #include "sched/dump/arena.h"
 #include "sched/dump/for_each.h"
 #include "sched/dump/sample.h"
@@ -40,6 +41,7 @@ struct Group {
   int descriptor;          // of an IO wait
   std::uint64_t joined;    // the goroutine that a join waits for
   std::int64_t waited_ns;  // the longest; -1: unknown
+  std::uint64_t longest;   // the goroutine that has waited so long
   std::uint64_t creator;
   std::uintptr_t body;
   int thread;            // 0: none
@@ -87,6 +89,10 @@ class Snapshot {
   Group** buckets_ = nullptr;
   Known** known_ = nullptr;
 };
+
+// The stack of a goroutine that runs on m. False: it has gone on, or m's thread does not answer.
+[[nodiscard]] bool take_sample(Frames& frames, M* m, std::uint64_t goroutine,
+                               std::int64_t until_ns);
 
 // In the child of a fork(): the thread that took a Snapshot is not there.
 void forget_dumps();

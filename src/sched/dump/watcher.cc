@@ -29,7 +29,6 @@ constexpr int kMostSlowReports = 5;
 constexpr std::int64_t kReportWindowNs = 1'000'000'000;
 constexpr std::int64_t kSlowAnswerNs = 100'000'000;
 constexpr std::int64_t kShortestLookNs = 10'000'000;
-constexpr timespec kSlowNap{.tv_sec = 0, .tv_nsec = 50'000};
 
 base::Lock slow_handler_lock;
 constinit base::Immortal<std::shared_ptr<SlowHandler>> slow_handler
@@ -123,9 +122,9 @@ void Watcher::look_for_blocked() {
   Text out(write_to_descriptor, &descriptor);
   for (const Group* group : all) {
     if (group->state != GState::waiting || group->waited_ns < report_blocked_ns_) continue;
-    const Waits::Wait* wait = all.waits().find(group->ids[0]);
+    const Waits::Wait* wait = all.waits().find(group->longest);
     if (!is_for_lock(group->reason) && (wait == nullptr || !wait->stuck)) continue;
-    auto id = static_cast<std::int64_t>(group->ids[0]);
+    auto id = static_cast<std::int64_t>(group->longest);
     if (std::find(std::begin(reported_), std::end(reported_), id) != std::end(reported_)) continue;
     reported_[next_reported_++ % std::size(reported_)] = id;
     if (wait != nullptr && wait->in_cycle) print_cycles(out, all.waits());
@@ -163,17 +162,7 @@ void Watcher::report(const Slow& slow) {
   }
   if (++reports_ > kMostSlowReports) return;
   Frames frames;
-  if (slow.m->sample.ask()) {
-    runtime->preemption.send(slow.m);
-    while (!slow.m->sample.is_answered() && base::now_ns() < now_ns + kSlowAnswerNs)
-      nanosleep(&kSlowNap, nullptr);
-    if (slow.m->sample.is_answered() && slow.m->sample.goroutine() == slow.id) {
-      frames.count = slow.m->sample.frames().count;
-      std::copy_n(slow.m->sample.frames().pcs, frames.count, frames.pcs);
-    }
-    slow.m->sample.give_up();
-  }
-  if (frames.count == 0) return;  // it has gone on meanwhile
+  if (!take_sample(frames, slow.m, slow.id, now_ns + kSlowAnswerNs)) return;
   if (std::shared_ptr<SlowHandler> mine = current_slow_handler()) {
     SlowGoroutine report{slow.id, {}, slow.blocks, std::chrono::nanoseconds(slow.for_ns), {}};
     for (std::size_t i = 0; i < frames.count; ++i) {

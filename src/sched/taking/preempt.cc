@@ -94,8 +94,8 @@ void Preemption::stop(M* m) {
   send(m);
 }
 
-void Preemption::send(M* m) const {
-  if (signal_ != 0) syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), signal_);
+bool Preemption::send(M* m) const {
+  return signal_ != 0 && syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), signal_) == 0;
 }
 
 }  // namespace magpie::sched

@@ -43,7 +43,7 @@ class Preemption {
   void stop(M* m);
 
   // A dump calls this: the M is asked for its stack.
-  void send(M* m) const;
+  bool send(M* m) const;
 
  private:
   int signal_ = 0;
