@@ -14,8 +14,8 @@
 //   /debug/              the page: what runs where, queues, latency, goroutines, who waits for what
 //   /debug/stats         magpie::stats() as JSON
 //   /debug/goroutines    every goroutine as text; ?format=json for programs
-//   /debug/trace         ?seconds=5 records an execution trace, for a minute at most, and answers with
-//                        its bytes. When the client goes away, the recording ends
+//   /debug/trace         ?seconds=5 records an execution trace, for a minute at most, and answers
+//                        with its bytes. When the client goes away, the recording ends
 //   /metrics             Prometheus' text format
 //
 // The pages show names, addresses and stacks of the program. So they are for the same machine only,

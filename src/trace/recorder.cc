@@ -433,7 +433,7 @@ void tear_down() {
   delete std::exchange(the_recording, nullptr);
 }
 
-// By the holder of `control`. A beginning that is still due comes first: its writer calls this, too.
+// By the holder of `control`. A beginning that is still due comes first: its writer calls this too.
 void write_due_end() {
   {
     base::Guard hold(switching);
