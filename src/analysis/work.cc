@@ -29,7 +29,6 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
 
   std::uint64_t left = std::min(idle_ + handed_over_, runnable());
   std::uint64_t lost = 0;
-  bool pauses = false;  // only a P that is between two goroutines could help
   auto blame = [&](Cause cause, std::uint64_t procs) {
     procs = std::min(procs, left);
     result_.wasted_ns[static_cast<std::size_t>(cause)] +=
@@ -47,20 +46,15 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
                                   runnable_[static_cast<std::size_t>(Place::fresh)] +
                                   runnable_[static_cast<std::size_t>(Place::stolen)]);
     // The thread that comes for a P may be the searcher on which all others rely.
-    const bool someone_comes = waking_ + searching_ + handed_over_ != 0;
+    const bool someone_comes = waking_ + searching_ + between_ + handed_over_ != 0;
     blame(Cause::waking, waking_);
     blame(Cause::searching, searching_);
-    pauses = left != 0 && !someone_comes && between_ != 0;
     blame(Cause::between, between_);
-    if (someone_comes || between_ != 0) blame(Cause::one_at_a_time, left);
+    if (someone_comes) blame(Cause::one_at_a_time, left);
     lost = blame(Cause::no_wake, left);
   }
-  const std::int64_t explained_ns = pause_since_ns_ < 0 ? now_ns - elapsed : pause_since_ns_;
-  pause_since_ns_ = pauses ? explained_ns : -1;
-  // Ps that run short goroutines are between two of them again and again.
-  if (pauses && now_ns - pause_since_ns_ < limit_ns_) return;
   if (lost == 0) {
-    close_violation(explained_ns);
+    close_violation(now_ns - elapsed);
   } else {
     if (lost_since_ns_ < 0) {
       lost_since_ns_ = now_ns - elapsed;

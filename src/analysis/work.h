@@ -56,8 +56,7 @@ class WorkMeter {
   };
   std::vector<Seen> seen_;
   std::int64_t last_ns_ = 0;
-  std::int64_t lost_since_ns_ = -1;   // begin of the interval in which Cause::no_wake holds
-  std::int64_t pause_since_ns_ = -1;  // begin of the interval in which Cause::between explains it
+  std::int64_t lost_since_ns_ = -1;  // begin of the interval in which Cause::no_wake holds
   bool named_ = false;
   Violation open_;
   std::deque<Violation> unsettled_;  // a late wake-up may explain them still

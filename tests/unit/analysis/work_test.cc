@@ -108,19 +108,6 @@ TEST(WorkConservation, AThreadBetweenTwoGoroutinesIsOnItsWay) {
 }
 
 // P 0 is taken from goroutine 1 while goroutine 2 is in its ring. A thread is woken for it.
-TEST(WorkConservation, ShortGoroutinesOfABusyPDoNotHideALostWakeUp) {
-  std::vector<Event> events = {event(0, 0, Kind::proc_begin, {11})};
-  constexpr std::uint64_t kGoroutines = 100;
-  for (std::uint64_t g = 1; g <= kGoroutines; ++g)
-    events.push_back(event(1'000, 0, Kind::create, {g, 100, 1}));
-  std::int64_t now = 1'000;
-  for (std::uint64_t g = 1; g <= kGoroutines; ++g) {
-    events.push_back(event(now += 60, 0, Kind::run, {g, 1}));
-    events.push_back(event(now += 2'000, 0, Kind::end));
-  }
-  EXPECT_EQ(analyse(events).work.violations, 1u);
-}
-
 TEST(WorkConservation, APThatWasHandedOverIsNoViolation) {
   std::vector<Event> events = begin_of_a_wait();
   events.push_back(event(1'000'000, 0, Kind::taken, {0, 1, number(trace::Why::used_its_slice)}));
