@@ -665,6 +665,7 @@ std::string Recorder::snapshot(const std::string& path) {
 }
 
 void Recorder::forget() {
+  forget_crash_handlers();  // also without a recording: run() changes what is below them
   new (&switching) base::Lock;
   detail::magpie_trace_is_on.store(false, base::relaxed);
   new (&control) base::UncheckedLock;
@@ -676,10 +677,7 @@ void Recorder::forget() {
   }
   if (the_recording == nullptr) return;
   is_copy = true;
-  if (the_recording->plan.flight) {
-    forget_crash_handlers();
-    give_back_signals();
-  }
+  if (the_recording->plan.flight) give_back_signals();
   the_recording = nullptr;  // the parent's thread is not here: what it used stays as it is
 }
 
