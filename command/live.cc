@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -61,7 +62,8 @@ void print_stats(const JsonValue& before, const JsonValue& now) {
   for (std::size_t i = 0; i < procs.size(); ++i) {
     const Rates of_proc{i < procs_before.size() ? procs_before[i] : procs[i], procs[i], seconds};
     std::printf("%4.0f %6.1f%% %7.0f %10.0f %10.0f %10.0f\n", procs[i].of("id"),
-                100 * of_proc.of("busy_ns") / 1e9,
+                // The time of a search is taken from it when the search ends.
+                std::max(0.0, 100 * of_proc.of("busy_ns") / 1e9),
                 procs[i].of("queue_length") + procs[i].of("has_runnext"), of_proc.of("switches"),
                 of_proc.of("steals_succeeded"), of_proc.of("parks"));
   }

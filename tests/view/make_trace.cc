@@ -3,7 +3,7 @@
 //
 // In each wave goroutine 1, on P0, starts kEach goroutines and waits for them. The other Ps steal
 // half of what P0 has left, one after the other. In every 50th wave P3 sleeps through it, and
-// nobody wakes it.
+// nobody wakes it; the goroutines of that wave run for long.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -44,16 +44,16 @@ class Waves {
 
   // Runs goroutines one after the other on a P and returns when the last has ended.
   std::int64_t run_all(int p, std::int64_t at, const std::vector<std::uint64_t>& mine,
-                       std::uint64_t place) {
+                       std::uint64_t place, bool long_ones) {
     for (std::uint64_t g : mine) {
       file_.put(p, at += 60, Kind::run, {g, place});
-      file_.put(p, at += 2000 + random(20'000), Kind::end, {});
+      file_.put(p, at += (long_ones ? 300'000 : 2000) + random(20'000), Kind::end, {});
     }
     return at;
   }
 
   void wave(int number) {
-    const bool lazy = number % 50 == 49;
+    const bool lazy = number % 50 == 24;
     std::int64_t at = now_;
     std::vector<std::uint64_t> left;
     for (int i = 0; i < kEach; ++i) {
@@ -72,10 +72,10 @@ class Waves {
       file_.put(p, begin + 100, Kind::search_begin, {});
       file_.put(p, begin + 400, Kind::steal, {0, stolen.size(), 0});
       file_.put(p, begin + 450, Kind::search_end, {1});
-      ends.push_back(run_all(p, begin + 500, stolen, kStolen));
+      ends.push_back(run_all(p, begin + 500, stolen, kStolen, lazy));
     }
     file_.put(0, at += 50, Kind::park, {kWaitGroup, kObject});
-    at = run_all(0, at, left, kRing);
+    at = run_all(0, at, left, kRing, lazy);
     for (std::int64_t end : ends) at = std::max(at, end);
     for (int p = 1; p <= thieves; ++p) {
       file_.put(p, at + 200, Kind::thread_park, {});
