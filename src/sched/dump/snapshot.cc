@@ -354,7 +354,6 @@ void Snapshot::take(Folding folding, Asks asks) {
   ages.begin_look(base::now_ns());
   records_.for_each([this](G* g) { look_at(g); });
   look_at_running(asks);
-  ages.end_look();
   waits_.resolve(records_);
   sort();
 }

@@ -27,6 +27,7 @@ using SlowHandler = std::function<void(const SlowGoroutine&)>;
 
 constexpr int kMostSlowReports = 5;
 constexpr std::int64_t kReportWindowNs = 1'000'000'000;
+constexpr std::int64_t kBlockedWindowNs = 60'000'000'000;
 constexpr std::int64_t kSlowAnswerNs = 100'000'000;
 constexpr std::int64_t kShortestLookNs = 10'000'000;
 
@@ -115,6 +116,19 @@ void Watcher::dump() {
   if (runtime->options.on_quit == QuitPolicy::exit) _exit(2);
 }
 
+// As many as are remembered, and then no more for a while: otherwise the same would be reported
+// again and again.
+bool Watcher::may_report_blocked() {
+  std::int64_t now_ns = base::now_ns();
+  if (now_ns - minute_ns_ >= kBlockedWindowNs) {
+    minute_ns_ = now_ns;
+    blocked_reports_ = 0;
+  }
+  if (++blocked_reports_ == std::size(reported_) + 1)
+    base::warn("more goroutines wait for locks for as long; magpie::dump() shows all");
+  return blocked_reports_ <= std::size(reported_);
+}
+
 void Watcher::look_for_blocked() {
   Snapshot all;
   all.take(Snapshot::Folding::yes, Snapshot::Asks::nobody);
@@ -126,6 +140,7 @@ void Watcher::look_for_blocked() {
     if (!is_for_lock(group->reason) && (wait == nullptr || !wait->stuck)) continue;
     auto id = static_cast<std::int64_t>(group->longest);
     if (std::find(std::begin(reported_), std::end(reported_), id) != std::end(reported_)) continue;
+    if (!may_report_blocked()) return;
     reported_[next_reported_++ % std::size(reported_)] = id;
     if (wait != nullptr && wait->in_cycle) print_cycles(out, all.waits());
     base::warn("goroutine %lu%s%s%s waits for a lock for more than %.3f s",

@@ -49,6 +49,7 @@ class Watcher {
   void run();
   void dump();
   void look_for_blocked();
+  bool may_report_blocked();
   void report(const Slow& slow);
   bool take_slow(Slow& slow);
 
@@ -69,6 +70,8 @@ class Watcher {
   int reports_ = 0;
   std::int64_t reported_[64] = {};  // goroutines whose wait has been reported
   std::size_t next_reported_ = 0;
+  std::int64_t minute_ns_ = 0;  // the same for reports of waits
+  std::size_t blocked_reports_ = 0;
 };
 
 // SIGQUIT asks for a dump while a runtime runs, unless the program handles it itself.

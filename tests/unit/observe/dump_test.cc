@@ -227,13 +227,14 @@ class WatchedStderr {
   WatchedStderr(const WatchedStderr&) = delete;
   WatchedStderr& operator=(const WatchedStderr&) = delete;
 
+  std::string text() const {
+    std::string text(std::size_t{1} << 20, '\0');
+    text.resize(static_cast<std::size_t>(pread(file_, text.data(), text.size(), 0)));
+    return text;
+  }
   // Blocks until it contains the text.
   void wait_for(const std::string& wanted) const {
-    std::string text(std::size_t{1} << 20, '\0');
-    for (;; sleep_for(std::chrono::milliseconds(1))) {
-      ssize_t length = pread(file_, text.data(), text.size(), 0);
-      if (text.substr(0, static_cast<std::size_t>(length)).find(wanted) != text.npos) return;
-    }
+    while (text().find(wanted) == std::string::npos) sleep_for(std::chrono::milliseconds(1));
   }
 
  private:
@@ -272,6 +273,22 @@ TEST(Dump, TheWatchdogReportsAGoroutineThatWaitsForALockForLong) {
     start("late", [&] { mutex.lock(); });
     text.wait_for("(late) waits for a lock for more than");
     text.wait_for("held by goroutine 1");
+  });
+}
+
+TEST(Dump, TheWatchdogDoesNotReportAHundredGoroutinesAgainAndAgain) {
+  Mutex mutex;
+  run(Options{.report_blocked_after = std::chrono::milliseconds(20)}, [&] {
+    WatchedStderr watched;
+    mutex.lock();
+    for (int i = 0; i < 100; ++i)
+      start(("stuck " + std::to_string(i)).c_str(), [&] { mutex.lock(); });
+    watched.wait_for("more goroutines wait for locks");
+    sleep_for(std::chrono::milliseconds(50));  // some looks more
+    const std::string text = watched.text();
+    int reports = 0;
+    for (std::size_t at = 0; (at = text.find("waits for a lock", at)) != text.npos; ++at) ++reports;
+    EXPECT_EQ(reports, 64);
   });
 }
 
