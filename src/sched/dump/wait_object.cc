@@ -9,8 +9,10 @@ namespace magpie::sched {
 [[MAGPIE_READS_RACILY]] const void* wait_object_of(const G& g) {
   WaitReason reason = g.reason();
   if (reason == WaitReason::sleep || reason == WaitReason::join_in_place || g.bound) return nullptr;
+  const stack::Stack* stack = g.stack;
+  if (stack == nullptr) return nullptr;  // it ends at this moment
   auto sp = reinterpret_cast<std::uintptr_t>(g.saved_sp);
-  auto top = reinterpret_cast<std::uintptr_t>(g.stack->top());
+  auto top = reinterpret_cast<std::uintptr_t>(stack->top());
   std::uintptr_t at = (sp & ~std::uintptr_t{0xffff}) | g.wait_record;
   if (at < sp) at += 0x10000;
   auto is_on_stack = [&](std::uintptr_t place) {
