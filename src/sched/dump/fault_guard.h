@@ -9,8 +9,13 @@
 namespace magpie::sched {
 
 // For functions that read what other threads write at the same time, and check it afterwards.
+#ifdef __clang__
+#define MAGPIE_READS_RACILY \
+  gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread, clang::no_sanitize("undefined")
+#else
 #define MAGPIE_READS_RACILY \
   gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined
+#endif
 
 // The calling thread's; null: faults are not expected. Nothing between setting and clearing it
 // enters the runtime, so the thread stays the same.
