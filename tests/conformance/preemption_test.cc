@@ -272,15 +272,23 @@ TEST(Preemption, ProcsCanBeChangedWhileLoopsRun) {
   });
 }
 
-// The P that a new thread is to take must not wait for it for ever.
-TEST(Preemption, AStoppedHolderOfALockThatNewThreadsNeedGoesOn) {
-  std::mutex lock;  // for longer than any thread
-  run(Options{.procs = 2, .time_slice = 1ms}, [&lock] {
+// Main runs on one P and there are two threads. Further ones need the lock to begin.
+template <class Main>
+void run_with_few_births(std::mutex& lock, Main main) {
+  run(Options{.procs = 2, .time_slice = 1ms}, [&] {
     std::atomic<bool> second_thread_runs = false;
     go([&] { second_thread_runs = true; });
     spin_until(second_thread_runs);
     set_procs(1);
     support::BirthsNeedLock births(lock);
+    main();
+  });
+}
+
+// The P that a new thread is to take must not wait for it for ever.
+TEST(Preemption, AStoppedHolderOfALockThatNewThreadsNeedGoesOn) {
+  std::mutex lock;  // for longer than any thread
+  run_with_few_births(lock, [&lock] {
     std::atomic<bool> holds = false, wanted = false;
     WaitGroup holder;
     holder.go([&] {
@@ -303,12 +311,7 @@ TEST(Preemption, AStoppedHolderOfALockThatNewThreadsNeedGoesOn) {
 // it.
 TEST(Preemption, AStoppedHolderThatItsJoinerRanInPlaceGoesOn) {
   std::mutex lock;  // for longer than any thread
-  run(Options{.procs = 2, .time_slice = 1ms}, [&lock] {
-    std::atomic<bool> second_thread_runs = false;
-    go([&] { second_thread_runs = true; });
-    spin_until(second_thread_runs);
-    set_procs(1);
-    support::BirthsNeedLock births(lock);
+  run_with_few_births(lock, [&lock] {
     sleep_for(1ms);  // a new slice: join() runs the holder in place only while it lasts
     std::atomic<int> ran = 0;
     WaitGroup others;
