@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,25 +22,44 @@ namespace magpie::command {
 
 namespace {
 
-// Ctrl-C and Ctrl-\\ are for the program: the trace is shown afterwards.
-class KeysIgnored {
+volatile std::sig_atomic_t program = 0;   // its process, once it runs
+volatile std::sig_atomic_t asked_by = 0;  // a signal that came before it ran
+
+void pass_on(int signal) {
+  if (program != 0)
+    kill(static_cast<pid_t>(program), signal);
+  else
+    asked_by = signal;
+}
+
+// Signals are for the program: the trace is shown afterwards. A terminal sends SIGINT and SIGQUIT
+// to both; SIGTERM and SIGHUP come to us alone and mean the program.
+class SignalsPassedOn {
  public:
-  KeysIgnored() {
+  SignalsPassedOn() {
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGINT, &ignore, &interrupt_before_);
     sigaction(SIGQUIT, &ignore, &quit_before_);
+    struct sigaction pass {};
+    pass.sa_handler = pass_on;
+    pass.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &pass, &terminate_before_);
+    sigaction(SIGHUP, nullptr, &hang_up_before_);
+    if (hang_up_before_.sa_handler != SIG_IGN) sigaction(SIGHUP, &pass, nullptr);  // not by nohup
   }
-  ~KeysIgnored() {
+  ~SignalsPassedOn() {
+    sigaction(SIGHUP, &hang_up_before_, nullptr);
+    sigaction(SIGTERM, &terminate_before_, nullptr);
     sigaction(SIGINT, &interrupt_before_, nullptr);
     sigaction(SIGQUIT, &quit_before_, nullptr);
   }
-  KeysIgnored(const KeysIgnored&) = delete;
-  KeysIgnored& operator=(const KeysIgnored&) = delete;
+  SignalsPassedOn(const SignalsPassedOn&) = delete;
+  SignalsPassedOn& operator=(const SignalsPassedOn&) = delete;
 
  private:
   struct sigaction interrupt_before_ {
-  }, quit_before_{};
+  }, quit_before_{}, terminate_before_{}, hang_up_before_{};
 };
 
 // Removes an old trace, which must not be taken for that of this run, and fails before the program
@@ -76,15 +96,20 @@ pid_t start(const RunOptions& options) {
       posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) throw Failure(options.program[0] + ": " + std::strerror(error));
+  program = child;
+  if (asked_by != 0) kill(child, static_cast<int>(asked_by));
   return child;
 }
 
 // As a shell says it: the exit code, or 128 and the signal.
 int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
+  siginfo_t ended;
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0)
     if (errno != EINTR)
       throw Failure(std::string("waiting for the program: ") + std::strerror(errno));
+  program = 0;  // before its number can be another's
+  int status = 0;
+  waitpid(child, &status, 0);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   std::fprintf(stderr, "magpie: the program was ended by signal %d (%s)\n", WTERMSIG(status),
                strsignal(WTERMSIG(status)));
@@ -97,7 +122,7 @@ int run(const RunOptions& options) {
   make_room(options.output);
   int code = 0;
   {
-    KeysIgnored ignored;
+    SignalsPassedOn passed_on;
     code = wait_for(start(options));
   }
   if (access(options.output.c_str(), R_OK) != 0)

@@ -1,5 +1,7 @@
 #include <magpie/stats.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
@@ -9,6 +11,14 @@ namespace magpie {
 using namespace sched;
 
 namespace {
+
+// A search counts as busy until it ends: only then is its time known. What was shown stays.
+std::int64_t never_less(base::Atomic<std::int64_t>& shown, std::int64_t now) {
+  std::int64_t before = shown.load(base::relaxed);
+  while (before < now && !shown.compare_exchange_weak(before, now, base::relaxed, base::relaxed)) {
+  }
+  return std::max(before, now);
+}
 
 ProcStats read(const P& p, std::int64_t now_ns) {
   const PCounters& counters = p.counters;
@@ -42,8 +52,8 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   auto held = static_cast<std::int64_t>(counters.held_ns.read());
   std::int64_t since = p.held_since_ns.load(base::relaxed);  // 0: on its way to a thread, or idle
   if (since != 0 && now_ns > since) held += now_ns - since;
-  stats.busy_ns = held - static_cast<std::int64_t>(counters.searching_ns.read());
-  if (stats.busy_ns < 0) stats.busy_ns = 0;
+  stats.busy_ns =
+      never_less(p.busy_shown_ns, held - static_cast<std::int64_t>(counters.searching_ns.read()));
   return stats;
 }
 

@@ -109,6 +109,8 @@ struct alignas(base::kCacheLine) P {
   // atomic, published: by the holder, for sysmon; null: no M holds it, or it changes hands
   base::Atomic<M*> holder{nullptr};
   base::Atomic<std::int64_t> held_since_ns{0};  // atomic, a hint: 0: no M holds it yet
+  // atomic, a hint: the most that stats() has shown as busy, by its callers
+  mutable base::Atomic<std::int64_t> busy_shown_ns{0};
   // atomic, a hint: the holder tells thieves that it is starting a thread and will continue soon
   base::Atomic<bool> waking{false};
   PCounters counters;

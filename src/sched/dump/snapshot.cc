@@ -68,7 +68,6 @@ struct Snapshot::Look {
   std::uint32_t slots[kMostFrames];  // where the return addresses are, above sp
 
   void read_record();
-  void read_name();
   void read_object();
   bool has_same_frames() const;
 };
@@ -88,15 +87,13 @@ struct Snapshot::Known {
   reason = g->reason();
   creator = g->creator;
   body = reinterpret_cast<std::uintptr_t>(g->body);
-  read_name();
+  read_name(*g, name);
 }
 
-// The name may be freed meanwhile. Its characters are read through the string's own words, as its
-// functions would be instrumented.
-[[MAGPIE_READS_RACILY]] void Snapshot::Look::read_name() {
+[[MAGPIE_READS_RACILY]] void read_name(const G& g, char (&name)[Group::kMostName]) {
   name[0] = '\0';
 #if defined(__GLIBCXX__) && _GLIBCXX_USE_CXX11_ABI
-  const GExtra* extra = g->extra;
+  const GExtra* extra = g.extra;
   if (extra == nullptr) return;
   const char* text = *reinterpret_cast<const char* const*>(&extra->name);
   std::size_t length = reinterpret_cast<const std::size_t*>(&extra->name)[1];

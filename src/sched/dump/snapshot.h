@@ -94,6 +94,10 @@ class Snapshot {
 [[nodiscard]] bool take_sample(Frames& frames, M* m, std::uint64_t goroutine,
                                std::int64_t until_ns);
 
+// Of a goroutine that may end meanwhile, so call it in survives(): the name may be freed. Its
+// characters are read through the string's own words, as its functions would be instrumented.
+void read_name(const G& g, char (&name)[Group::kMostName]);
+
 // In the child of a fork(): the thread that took a Snapshot is not there.
 void forget_dumps();
 

@@ -15,6 +15,8 @@
 #include "base/guard.h"
 #include "base/immortal.h"
 #include "base/os.h"
+#include "base/sanitizer.h"
+#include "sched/dump/fault_guard.h"
 #include "sched/dump/snapshot.h"
 #include "sched/dump/text.h"
 #include "sched/run/runtime.h"
@@ -157,7 +159,7 @@ void Watcher::note_slow(M* m, std::int64_t for_ns, bool blocks) {
   {
     base::Guard hold(slow_lock_);
     if (slow_count_ == kMostSlow) return;
-    slow_[slow_count_++] = {m, g->id, for_ns, blocks};
+    slow_[slow_count_++] = {m, g, g->id, for_ns, blocks};
   }
   event_.set();
 }
@@ -169,6 +171,17 @@ bool Watcher::take_slow(Slow& slow) {
   return true;
 }
 
+struct Watcher::Named {
+  const Slow& slow;
+  char name[Group::kMostName] = "";
+};
+
+[[MAGPIE_READS_RACILY]] void Watcher::look_at_name(void* looking) {
+  auto& named = *static_cast<Named*>(looking);
+  read_name(*named.slow.g, named.name);
+  if (named.slow.g->id != named.slow.id) named.name[0] = '\0';
+}
+
 void Watcher::report(const Slow& slow) {
   std::int64_t now_ns = base::now_ns();
   if (now_ns - second_ns_ >= kReportWindowNs) {
@@ -178,8 +191,11 @@ void Watcher::report(const Slow& slow) {
   if (++reports_ > kMostSlowReports) return;
   Frames frames;
   if (!take_sample(frames, slow.m, slow.id, now_ns + kSlowAnswerNs)) return;
+  Named named{slow};
+  if (!survives(look_at_name, &named)) named.name[0] = '\0';
   if (std::shared_ptr<SlowHandler> mine = current_slow_handler()) {
-    SlowGoroutine report{slow.id, {}, slow.blocks, std::chrono::nanoseconds(slow.for_ns), {}};
+    SlowGoroutine report{
+        slow.id, named.name, slow.blocks, std::chrono::nanoseconds(slow.for_ns), {}};
     for (std::size_t i = 0; i < frames.count; ++i) {
       const symbol::Place& place = symbol::place_of(frames.pcs[i]);
       report.frames.push_back(
@@ -187,7 +203,9 @@ void Watcher::report(const Slow& slow) {
     }
     return (*mine)(report);
   }
-  base::warn("goroutine %lu %s for %.3f ms without giving way", static_cast<unsigned long>(slow.id),
+  base::warn("goroutine %lu%s%s%s %s for %.3f ms without giving way",
+             static_cast<unsigned long>(slow.id), *named.name != '\0' ? " (" : "", named.name,
+             *named.name != '\0' ? ")" : "",
              slow.blocks ? "blocks in a call that blocking() does not declare" : "computes",
              static_cast<double>(slow.for_ns) / 1e6);
   int descriptor = STDERR_FILENO;

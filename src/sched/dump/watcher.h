@@ -40,6 +40,7 @@ class Watcher {
   static constexpr std::size_t kMostSlow = 16;
   struct Slow {
     M* m;
+    const G* g;  // its record stays, it may be another goroutine's by now
     std::uint64_t id;
     std::int64_t for_ns;
     bool blocks;
@@ -50,6 +51,8 @@ class Watcher {
   void dump();
   void look_for_blocked();
   bool may_report_blocked();
+  struct Named;
+  static void look_at_name(void* looking);
   void report(const Slow& slow);
   bool take_slow(Slow& slow);
 

@@ -89,8 +89,15 @@ Options checked(Options options) {
   if (options.time_slice.count() < 1) {
     throw std::invalid_argument("magpie: Options::time_slice must be at least a microsecond");
   }
+  if (options.report_blocked_after.count() < 0 || options.report_slow.count() < 0) {
+    throw std::invalid_argument(
+        "magpie: Options::report_blocked_after and report_slow must not be negative; 0 is off");
+  }
   constexpr std::chrono::hours kForEver{24 * 365};  // a few of these fit in 64 bits of nanoseconds
   options.time_slice = std::min<std::chrono::microseconds>(options.time_slice, kForEver);
+  options.report_blocked_after =
+      std::min<std::chrono::milliseconds>(options.report_blocked_after, kForEver);
+  options.report_slow = std::min<std::chrono::microseconds>(options.report_slow, kForEver);
   return options;
 }
 

@@ -297,16 +297,22 @@ TEST(Dump, TellsOfAGoroutineThatComputesForLong) {
   GTEST_SKIP() << "ThreadSanitizer keeps signals from a thread that computes: it has no stack";
 #endif
   std::atomic<std::uint64_t> slow{0};
+  std::string its_name;
   on_slow([&](const SlowGoroutine& one) {
-    if (!one.blocks && !one.frames.empty()) slow = one.id;
+    if (one.blocks || one.frames.empty()) return;
+    its_name = one.name;
+    slow = one.id;
   });
   run(Options{.report_slow = std::chrono::milliseconds(2)}, [&] {
-    while (slow.load() == 0) {
-      for (int i = 0; i < 1'000'000; ++i) asm volatile("");
-    }
-    EXPECT_EQ(slow.load(), goroutine_id());
+    spawn(GoOptions{.name = "cruncher"}, [&] {
+      while (slow.load() == 0) {
+        for (int i = 0; i < 1'000'000; ++i) asm volatile("");
+      }
+      EXPECT_EQ(slow.load(), goroutine_id());
+    }).join();
   });
   on_slow(nullptr);
+  EXPECT_EQ(its_name, "cruncher");
 }
 
 }  // namespace

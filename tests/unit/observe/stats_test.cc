@@ -74,6 +74,25 @@ RT_TEST(Stats, CountersMakeSenseTogether) {
   EXPECT_GT(total.busy_ns, 0);
 }
 
+// A counter, as /metrics shows it: a search that ends takes nothing back. The second P finds
+// nothing while main computes, so it searches again and again.
+TEST(Stats, BusyTimeNeverFalls) {
+  run(Options{.procs = 2}, [] {
+    std::int64_t before[2] = {0, 0};
+    std::uint64_t searches = 0;
+    for (int i = 0; i < 100'000 && searches < 500; ++i) {
+      go([] {});
+      yield();
+      const Stats now = stats();
+      for (std::size_t p = 0; p < 2; ++p) {
+        ASSERT_GE(now.procs[p].busy_ns, before[p]) << "P " << p;
+        before[p] = now.procs[p].busy_ns;
+      }
+      searches = now.total.searches;
+    }
+  });
+}
+
 // Ring of 256: the next one does not fit, and leaves with the oldest 128.
 TEST(Stats, AThousandStartedAtOneProcOverflowTheRing129AtATime) {
   run(Options{.procs = 1, .preempt = false}, [] {

@@ -121,6 +121,15 @@ TEST(BadOptions, FewerThanOneThreadIsRefused) {
   expect_that_a_runtime_still_works();
 }
 
+TEST(BadOptions, NegativeTimesOfReportsAreRefused) {
+  using namespace std::chrono_literals;
+  EXPECT_CONTAINS(complaint_about({.report_blocked_after = -1ms}), "must not be negative");
+  EXPECT_CONTAINS(complaint_about({.report_slow = -1us}), "must not be negative");
+  run(Options{.report_blocked_after = std::chrono::milliseconds::max(),
+              .report_slow = std::chrono::microseconds::max()},
+      [] { sleep_for(1ms); });
+}
+
 TEST(BadOptions, AnUnknownKindOfGuardIsRefused) {
   Environment guards("MAGPIE_GUARDS", "electric");
   EXPECT_CONTAINS(complaint_about({}), "MAGPIE_GUARDS=electric is unknown");
