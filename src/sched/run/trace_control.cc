@@ -155,6 +155,31 @@ void pause_briefly() {
 
 }  // namespace
 
+namespace {
+
+// exit() in a goroutine or thread ends the process in the middle of a run(). What the Ps have not
+// handed on yet would be missing.
+void end_trace_at_exit() {
+  std::optional<Visit> visit;
+  if (current_m() == nullptr) visit.emplace();
+  // A loop that cannot be preempted keeps the world from stopping.
+  bool can_stop = (visit && !*visit) || runtime->options.preempt;
+  visit.reset();
+  if (!can_stop) return;
+  try {
+    trace::stop();
+  } catch (const std::exception& error) {
+    base::warn("%s", error.what());
+  }
+}
+
+void end_trace_with_process() {
+  static const bool is_registered = std::atexit(end_trace_at_exit) == 0;
+  (void)is_registered;
+}
+
+}  // namespace
+
 void trace_begin_run() {
   const char* wanted = std::getenv("MAGPIE_TRACE");
   if (wanted != nullptr && *wanted != '\0' && !Recorder::is_of_parent() &&
@@ -170,6 +195,7 @@ void trace_begin_run() {
     }
     std::string error = Recorder::prepare(plan, kHost);
     if (!error.empty()) base::warn("MAGPIE_TRACE: %s; nothing is recorded", error.c_str());
+    end_trace_with_process();
   }
   trace::Start start;
   start.is_new_run = true;
@@ -197,6 +223,7 @@ void start(const std::string& path, const Options& options) {
                                         kHost);
   if (error.starts_with("a trace")) throw std::logic_error("magpie: trace: " + error);
   if (!error.empty()) throw std::runtime_error("magpie: trace: " + error);
+  end_trace_with_process();
   Start beginning;
   bool is_on = false;
   while_stopped([&](M* m) {
