@@ -57,9 +57,9 @@ struct GoroutineInfo {
   CodePlace body;                // the function that it runs
   int thread = 0;                // the OS thread that it is on now; 0: none
   std::vector<CodePlace> frames;  // innermost first
-  bool has_stack =
-      true;  // false: it has not run yet, shares the stack of the goroutine that it runs
-             // in place, or changed too quickly, or its thread did not answer
+  // False: it has not run yet, shares the stack of the goroutine that it runs in place, has just
+  // begun to run or changed too quickly, or its thread did not answer.
+  bool has_stack = true;
 };
 
 struct GoroutineDump {

@@ -204,22 +204,22 @@ void Snapshot::unwind(Look& look) {
                    g.saved_sp == saved && !g.bound && look.has_same_frames();
 }
 
+// Goroutines that look_at_running() has seen are not looked at again, whatever they do by now. One
+// that did not run then and runs now has no stack that stands still.
 void Snapshot::look_at(G* g) {
-  GState state = g->state.load(base::relaxed);
-  if (state == GState::free || state == GState::ended) return;
-  if (state == GState::running || g->bound) return;  // see look_at_running()
   Look look(*this, g);
   for (int tries = 0; tries < kMostTries && !look.is_steady; ++tries) {
-    state = g->state.load(base::acquire);
-    if (state == GState::fresh) {
+    GState state = g->state.load(base::acquire);
+    if (state == GState::free || state == GState::ended) return;
+    if (state == GState::fresh || state == GState::running || g->bound) {
       look.is_steady = survives([](void* its) { static_cast<Look*>(its)->read_record(); }, &look);
-      look.no_stack = "it has not run yet";
-    } else if (state != GState::waiting && state != GState::runnable) {
-      return;
+      look.no_stack = state == GState::fresh ? "it has not run yet" : "it has just begun to run";
     } else {
+      look.no_stack = nullptr;
       if (!survives(look_at_parked, &look)) look.is_steady = false;
     }
   }
+  if (std::binary_search(seen_running_, seen_running_ + seen_count_, look.id)) return;
   if (!look.is_steady) {
     look.frames.count = 0;
     look.object = nullptr;
@@ -242,6 +242,10 @@ void Snapshot::look_at_running(Asks asks) {
       if (m->sample.ask() && !runtime->preemption.send(m)) m->sample.close();  // it has ended
     });
   }
+  std::size_t threads = 0;
+  runtime->threads.for_each([&](M*) { ++threads; });
+  seen_running_ = arena_.make<std::uint64_t>(threads);
+  if (seen_running_ == nullptr) threads = 0;
   const std::int64_t until_ns = base::now_ns() + kSnapshotWaitNs;
   runtime->threads.for_each([&](M* m) {
     G* g = m->current;
@@ -279,6 +283,14 @@ void Snapshot::look_at_running(Asks asks) {
     }
     if (look.state == GState::waiting) look.waited_ns = ages.look_at(*g);
     if (look.frames.count == 0) look.no_stack = "its thread does not answer";
+    // One that changed its thread meanwhile is met twice.
+    auto* place = std::lower_bound(seen_running_, seen_running_ + seen_count_, look.id);
+    if (place != seen_running_ + seen_count_ && *place == look.id) return;
+    if (seen_count_ < threads) {
+      std::copy_backward(place, seen_running_ + seen_count_, seen_running_ + seen_count_ + 1);
+      *place = look.id;
+      ++seen_count_;
+    }
     add(look);
   });
 }
@@ -349,8 +361,8 @@ void Snapshot::take(Folding folding, Asks asks) {
   if (buckets_ == nullptr || known_ == nullptr) return;
   FaultHandling handling;
   ages.begin_look(base::now_ns());
-  records_.for_each([this](G* g) { look_at(g); });
   look_at_running(asks);
+  records_.for_each([this](G* g) { look_at(g); });
   waits_.resolve(records_);
   sort();
 }

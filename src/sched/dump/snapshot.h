@@ -85,6 +85,8 @@ class Snapshot {
   std::size_t goroutines_ = 0;
   std::size_t groups_ = 0;
   Group* first_ = nullptr;
+  std::uint64_t* seen_running_ = nullptr;  // their ids, sorted
+  std::size_t seen_count_ = 0;
   Group** sorted_ = nullptr;
   Group** buckets_ = nullptr;
   Known** known_ = nullptr;

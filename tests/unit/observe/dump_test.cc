@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -289,6 +292,43 @@ TEST(Dump, TheWatchdogDoesNotReportAHundredGoroutinesAgainAndAgain) {
     int reports = 0;
     for (std::size_t at = 0; (at = text.find("waits for a lock", at)) != text.npos; ++at) ++reports;
     EXPECT_EQ(reports, 64);
+  });
+}
+
+// While they run and wait by turns.
+TEST(Dump, NamesEachGoroutineOnce) {
+  run(Options{.procs = 4}, [] {
+    constexpr int kPairs = 20;
+    std::atomic<bool> stop{false};
+    WaitGroup all;
+    std::set<std::uint64_t> ids;
+    Mutex mutex;
+    for (int i = 0; i < kPairs; ++i) {
+      Chan<void> there, back;
+      auto play = [&](Chan<void> first, Chan<void> second, bool begins) {
+        {
+          std::lock_guard its(mutex);
+          ids.insert(goroutine_id());
+        }
+        if (begins) first.send();
+        while (second.recv() && !stop) first.send();
+        first.close();
+      };
+      all.go([play, there, back] { play(there, back, true); });
+      all.go([play, there, back] { play(back, there, false); });
+    }
+    ASSERT_TRUE(support::eventually([&] {
+      std::lock_guard hold(mutex);
+      return ids.size() == 2 * kPairs;
+    }));
+    for (int round = 0; round < 100; ++round) {
+      std::map<std::uint64_t, int> named;
+      for (const GoroutineInfo& group : dump_goroutines(Fold::no).groups)
+        for (std::uint64_t id : group.ids) ++named[id];
+      for (std::uint64_t id : ids) ASSERT_EQ(named[id], 1) << "goroutine " << id;
+    }
+    stop = true;
+    all.wait();
   });
 }
 
