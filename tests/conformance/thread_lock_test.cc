@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -116,6 +119,60 @@ RT_TEST(ThreadLock, AGoroutineThatEndsWithItEndsItsThread) {
   }));
   EXPECT_LE(num_threads(), before + 8);
   leaked.clear();
+}
+
+struct AtThreadEnd {
+  std::function<void()> act;
+  ~AtThreadEnd() {
+    if (act) act();
+  }
+};
+thread_local AtThreadEnd at_thread_end;
+
+// True: it ended with its thread, which calls `act` then. False: on the thread that called run(),
+// which does not end.
+bool end_with_thread(ThreadLock*& leaked, std::function<void()> act) {
+  Chan<bool> ended(1);
+  go([&, ended] {
+    if (gettid() == getpid()) return ended.send(false);
+    leaked = new ThreadLock;
+    at_thread_end.act = std::move(act);
+    ended.send(true);
+  });
+  blocking([] { usleep(1000); });  // another thread has time to take it
+  return *ended.recv();
+}
+
+TEST(ThreadLock, AThreadThatWaitsAsItEndsKeepsNoOtherFromBeingMade) {
+  constexpr int kMoreThanThereAreThreads = 30;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int blocked = 0;
+  bool waited_in_vain = false;
+  auto all_are_blocked = [&] { return blocked == kMoreThanThereAreThreads; };
+  std::unique_ptr<ThreadLock> leaked;
+  run(Options{.procs = 2}, [&] {
+    ThreadLock* lock = nullptr;
+    while (!end_with_thread(lock, [&] {
+      std::unique_lock hold(mutex);
+      waited_in_vain = !changed.wait_for(hold, support::kGenerousLimit / 2, all_are_blocked);
+    })) {
+    }
+    leaked.reset(lock);
+    WaitGroup all;
+    for (int i = 0; i < kMoreThanThereAreThreads; ++i) {
+      all.go([&] {
+        blocking([&] {
+          std::unique_lock hold(mutex);
+          ++blocked;
+          changed.notify_all();
+          changed.wait_for(hold, support::kGenerousLimit, all_are_blocked);
+        });
+      });
+    }
+    all.wait();
+  });
+  EXPECT_FALSE(waited_in_vain);
 }
 
 RT_TEST(ThreadLock, ALoopWithItIsPreempted) {

@@ -49,6 +49,10 @@ void name_thread(const M* m) {
   pthread_setname_np(pthread_self(), name);
 }
 
+// m's thread has ended, or never was. A thread that is about to end may take its time: destructors
+// of the user's thread_locals run then. They may even wait for goroutines that need a new thread.
+bool is_gone(M* m) { return m->never_ran || pthread_tryjoin_np(m->os.handle, nullptr) == 0; }
+
 void* thread_main(void* argument) {
   M* m = static_cast<M*>(argument);
   begin_m(m);
@@ -105,17 +109,16 @@ M* Threads::reuse_ended() {
   {
     base::Guard hold(lock_);
     for_each([&](M* m) {
-      if (found == nullptr && m->has_ended) found = m;
+      if (found == nullptr && m->has_ended && is_gone(m)) found = m;
     });
     if (found == nullptr) return nullptr;
     found->has_ended = false;
+    found->never_ran = true;  // it is joined; prepare() changes that
     count_.store(count() + 1, base::relaxed);
   }
-  if (!found->never_ran) pthread_join(found->os.handle, nullptr);  // it is about to end, or has
   try {
     prepare(found);
   } catch (...) {
-    found->never_ran = true;
     note_ended(found);
     throw;
   }
