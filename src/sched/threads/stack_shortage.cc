@@ -5,7 +5,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/guard.h"
+#include "sched/rest/deadlock.h"
 #include "sched/rest/fire.h"
+#include "sched/run/inside.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -18,13 +20,22 @@ std::uint64_t count_turns() {
   return turns;
 }
 
-bool something_can_run() {
-  bool found = outsiders_came() || earliest_timer_ns() != kNever;
+bool some_goroutine_can_run() {
+  bool found = false;
   runtime->records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     found = found || state == GState::running || state == GState::runnable;
   });
   return found;
+}
+
+// Timers, the network and plain threads wake goroutines, which may end and give their stacks back.
+bool something_can_run() {
+  if (outsiders_came() || earliest_timer_ns() != kNever || runtime->network.is_waited_for() ||
+      some_goroutine_can_run())
+    return true;
+  AllowedInside why("no goroutine has begun and could run, so none is stopped that holds a lock");
+  return has_other_threads();
 }
 
 }  // namespace
@@ -48,7 +59,7 @@ StackShortage::Advice StackShortage::note(std::size_t stack_size) {
   tries_ = 0;
 
   if (now - since_ns_ > kPatienceNs) {
-    if (!something_can_run()) {
+    if (runtime->options.on_deadlock == DeadlockPolicy::abort && !something_can_run()) {
       base::fatal(
           "no memory for a goroutine stack of %zu bytes, and nothing else can run; start fewer "
           "goroutines that block at the same time, use a smaller Options::stack_size, or raise the "

@@ -2,9 +2,9 @@
 //
 // Nothing is lost. The goroutine goes back to the global queue and is tried again, for goroutines
 // that end give their stacks back. The runtime warns once on stderr. A thread that finds only such
-// goroutines pauses between its tries. The runtime ends the program, with advice, when three things
-// hold. For a while all goroutines that were found lacked a stack. No goroutine runs or could run,
-// and no timer is armed. No plain thread has ever used the runtime, which might wake a goroutine.
+// goroutines pauses between its tries. The runtime ends the program, with advice, if for a while
+// all goroutines that were found lacked a stack, none runs or could run, and nothing is there that
+// may wake one: a timer, the network, a plain thread. But only if DeadlockPolicy is abort.
 #pragma once
 
 #include <cstddef>
