@@ -128,6 +128,23 @@ TEST_P(Fairness, WhoComesBackFromABlockingCallDoesNotWaitForSlicesToEnd) {
   });
 }
 
+// They run others all the time, in place, and never let the P look for work.
+TEST_P(Fairness, NobodyWaitsForSlicesOfGoroutinesThatJoinInPlaceToEnd) {
+  run(Options{.procs = procs(), .time_slice = kEndlessSlice}, [this] {
+    std::atomic<bool> stop{false};
+    WaitGroup joiners;
+    for (int i = 0; i < 2 * procs(); ++i) {
+      joiners.go([&] {
+        while (!stop.load(std::memory_order_relaxed)) spawn([] {}).join();
+      });
+    }
+    for (int i = 0; i < 5; ++i) sleep_for(1ms);
+    for (int i = 0; i < 5; ++i) blocking([] { std::this_thread::sleep_for(1ms); });
+    stop.store(true);
+    joiners.wait();
+  });
+}
+
 // The holder of a P sets some goroutines of its ring aside, and others do not see them.
 TEST_P(Fairness, GoroutinesBehindALoopRunAlthoughAnotherPIsIdle) {
   for (int place : {1, 3, 8}) {

@@ -66,7 +66,7 @@ struct alignas(base::kCacheLine) P {
   std::int64_t chain_since_ns = 0;
   std::uint64_t slice_tick = 0;  // the turn in which the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
-  bool slice_over = false;
+  base::Relaxed<bool> slice_over = false;  // sysmon sets it too, see end_turn_of_joiner()
   int free_cpu = -1;  // the CPU of the thread that sysmon took the P from, see free_cpu.h
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
   std::uint64_t next_id = 0;              // the holder may give out ids [next_id, ids_end)
@@ -93,6 +93,8 @@ struct alignas(base::kCacheLine) P {
     std::uint64_t turns = 0;
     std::uint64_t ticks = 0, looks = 0;
     std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when sysmon first saw these values
+    std::uint64_t begun = 0;                              // turns_begun()
+    std::int64_t begun_since_ns = 0;
     struct Turn {
       std::int64_t since_ns = 0;   // when sysmon first saw the turn
       std::int64_t cpu_ns = 0;     // CPU time of the holder's thread by then
@@ -130,11 +132,12 @@ struct alignas(base::kCacheLine) P {
   bool has_out_of_sight() const { return queue.has_reserved() || !inbox.is_empty(); }
   bool is_empty() const { return queue.is_empty() && inbox.is_empty(); }
 
+  // Goroutines that the P took from a queue. While this stands still, the P runs the same one, and
+  // those that it joins in place.
+  std::uint64_t turns_begun() const { return counters.ticks.read() + counters.inherited.read(); }
   // Goroutines that ran on this P, in place or not. While this stands still, the P runs the same
   // one.
-  std::uint64_t turns() const {
-    return counters.ticks.read() + counters.inherited.read() + counters.joined_in_place.read();
-  }
+  std::uint64_t turns() const { return turns_begun() + counters.joined_in_place.read(); }
 
   // The holder begins or ends holding the P.
   void begin_hold(M* m, std::int64_t now_ns) {

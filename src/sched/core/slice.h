@@ -4,7 +4,8 @@
 // The clock is read once per spill, which is once per about 128 goroutines started, and once per
 // few goroutines run in place. The slice begins at the first reading of a turn. Without this, a
 // goroutine that starts a million others would keep a million records live at once, and the others
-// would wait for it to end.
+// would wait for it to end. Sysmon ends the slice earlier if something urgent or woken waits, as it
+// does for a goroutine that computes.
 #pragma once
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@ namespace magpie::sched {
 inline void look_at_slice(P* p) {
   if (!runtime->options.preempt) return;
   std::int64_t now = base::now_ns();
-  std::uint64_t turn = p->counters.ticks.read() + p->counters.inherited.read();
+  std::uint64_t turn = p->turns_begun();
   if (p->slice_tick != turn) {
     p->slice_tick = turn;
     p->slice_since_ns = now;

@@ -91,6 +91,7 @@ class Sysmon {
   void look_at_blocking_call(P* p, M* m);
   void look_at_long_runner(P* p, M* m);
   void ask_for_turns_of_others(P* p);
+  void end_turn_of_joiner(P* p);
   void report_if_slow(P* p, M* m);
   Need what_waits_for(P* p) const;
   // The M was inside, or no thread could take the P. Sysmon tries again soon, and waits twice as

@@ -49,6 +49,7 @@ void Sysmon::look_at(P* p) {
     seen.holder = m;
     seen.turns = turns;
     ask_for_turns_of_others(p);
+    end_turn_of_joiner(p);
   }
   if (runtime->world.stopping()) {
     take_for_stopped_world(p, m);
@@ -130,6 +131,25 @@ void Sysmon::ask_for_turns_of_others(P* p) {
   if (now_ns_ - seen.ticks_since_ns >= P::kLongestChainNs) p->end_chain();
   if (now_ns_ - seen.looks_since_ns >= P::kLongestChainNs) p->ticks_to_look = 0;
   look_again_in(P::kLongestChainNs);
+}
+
+// A goroutine that runs others in place, by joining them, counts turns all the time. So it never
+// seems to run long, and looks at its slice itself. Sysmon tells it when others must not wait for
+// that. In real time: giving way early does no harm.
+void Sysmon::end_turn_of_joiner(P* p) {
+  P::Seen& seen = p->seen;
+  std::uint64_t begun = p->turns_begun();
+  if (std::exchange(seen.begun, begun) != begun) {
+    seen.begun_since_ns = now_ns_;
+    return;
+  }
+  Need need = what_waits_for(p);
+  if (need != Need::urgent && need != Need::woken) return;
+  std::int64_t most_ns = need == Need::urgent ? kTurnBeforeUrgentNs : kTurnBeforeWokenNs;
+  std::int64_t passed = now_ns_ - seen.begun_since_ns;
+  if (passed < most_ns) return look_again_in(most_ns - passed);
+  if (runtime->options.preempt) p->slice_over = true;
+  look_again_in(kTurnBeforeUrgentNs);
 }
 
 Sysmon::Need Sysmon::what_waits_for(P* p) const {
