@@ -89,9 +89,10 @@ using ResultOf =
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from main
 // leaves run(). Blocks the calling thread, which becomes one of the runtime's. When main returns,
 // run() drops all other goroutines: it waits for a running one until its next call into the
-// runtime, and the others never go on. May be called again afterwards. Throws std::logic_error if a
-// runtime runs already, std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense,
-// std::bad_alloc or std::system_error if resources are short.
+// runtime, and the others never go on. To lock or unlock what nobody else wants is no such call.
+// May be called again afterwards. Throws std::logic_error if a runtime runs already,
+// std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense, std::bad_alloc or
+// std::system_error if resources are short.
 template <class F>
 auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
   using Result = std::invoke_result_t<F&&>;

@@ -99,6 +99,13 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
                               : receive_inside(channel, slot, entry.m());
 }
 
+// A goroutine that tries again and again, without ever getting inside, gives way here.
+void give_way_if_wanted() noexcept {
+  if (sched::M* m = sched::current_m(); m != nullptr && m->grip.is_taken()) [[unlikely]] {
+    sched::Entry gives_way;
+  }
+}
+
 // False: it was closed.
 bool close_and_wake(Channel& channel) {
   Presence presence;
@@ -206,7 +213,10 @@ ChanResult receive(ChanCore* core, void* slot) {
 }
 
 bool refuses_send(const ChanCore* core) noexcept {
-  return core == nullptr || channel_of(core)->state.refuses_send(channel_of(core)->receivers);
+  if (core != nullptr && !channel_of(core)->state.refuses_send(channel_of(core)->receivers))
+    return false;
+  give_way_if_wanted();
+  return true;
 }
 
 ChanResult try_send(ChanCore* core, void* value) {
@@ -221,9 +231,11 @@ ChanResult try_send(ChanCore* core, void* value) {
 }
 
 ChanResult try_receive(ChanCore* core, void* slot) {
-  if (core == nullptr) return ChanResult::refused;
+  if (core == nullptr || channel_of(core)->state.refuses_receive(channel_of(core)->senders)) {
+    give_way_if_wanted();
+    return ChanResult::refused;
+  }
   Channel& channel = *channel_of(core);
-  if (channel.state.refuses_receive(channel.senders)) return ChanResult::refused;
   if (channel.state.is_drained()) return ChanResult::closed;
   Presence presence;
   channel.lock.lock();

@@ -120,6 +120,49 @@ TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
   }
 }
 
+// A goroutine calls the runtime without pause, and never has to wait. Without an end of run() in
+// time it gives up.
+template <class Call>
+void end_while_goroutine_calls(Call call) {
+  std::atomic<bool> calls{false}, gives_up{false}, over{false};
+  std::thread watch([&] {
+    for (int i = 0; i < 600 && !over; ++i) std::this_thread::sleep_for(50ms);
+    gives_up = true;
+  });
+  run(Options{.procs = 2}, [&] {
+    go([&] {
+      for (; !gives_up; calls = true) call();
+    });
+    while (!calls) yield();
+  });
+  EXPECT_FALSE(gives_up);
+  over = true;
+  watch.join();
+}
+
+TEST(Ends, AGoroutineThatTriesToReceiveWithoutPauseIsLeftBehind) {
+  const Chan<int> empty = new_channel();
+  end_while_goroutine_calls([&] { (void)empty.try_recv(); });
+}
+
+TEST(Ends, AGoroutineThatTriesToSendWithoutPauseIsLeftBehind) {
+  const Chan<int> empty = new_channel();
+  end_while_goroutine_calls([&] { (void)empty.try_send(1); });
+}
+
+TEST(Ends, AGoroutineThatSendsAndReceivesWithoutPauseIsLeftBehind) {
+  const Chan<int> buffered(1);
+  end_while_goroutine_calls([&] {
+    buffered.send(1);
+    (void)buffered.recv();
+  });
+}
+
+TEST(Ends, AGoroutineThatSelectsWithoutPauseIsLeftBehind) {
+  const Chan<int> empty = new_channel();
+  end_while_goroutine_calls([&] { select(on_recv(empty), otherwise()); });
+}
+
 // Without a maker of threads everybody makes them. Here a goroutine's thread makes one while main
 // returns.
 std::atomic<bool> making_third{false}, main_returns{false}, third_began{false};

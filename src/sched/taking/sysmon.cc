@@ -74,6 +74,18 @@ bool is_needed_by_nobody(std::uint32_t idle) {
   return earliest == kNever || runtime->timer_duty.covers(earliest);
 }
 
+// run() waits for Ms that do not come back from user code.
+void warn_of_those_that_run_on() {
+  runtime->threads.for_each([](M* m) {
+    if (m->current == nullptr) return;
+    base::warn(
+        "main has returned; run() waits for a goroutine on thread %d that runs without calling "
+        "the runtime, is in blocking(), or waits for what is none of Magpie's, such as a "
+        "std::mutex; one that a dropped goroutine holds is never unlocked",
+        static_cast<int>(m->os.tid.load(base::relaxed)));
+  });
+}
+
 }  // namespace
 
 void Sysmon::start() {
@@ -162,26 +174,25 @@ bool Sysmon::fall_asleep() {
   return true;
 }
 
-// Main has returned. Every M leaves by itself. run() waits for the Ms that do not come back from
-// user code.
+// Main has returned. An M leaves when its goroutine blocks or yields. After a while sysmon takes
+// the Ps of the others, whose goroutines then end at their next call into the runtime. Not at once:
+// a goroutine that ends while it holds a lock that is none of Magpie's keeps others from ending.
 void Sysmon::wait_for_the_end() {
   // [in-place] An M that came back before sysmon named its successor has not woken it, and no M
   // looks at the successor any more.
   runtime->threads.for_each([&](M* m) { wake_successor(m, kAnyCpu); });
-  std::int64_t until = base::now_ns() + kPatienceAtTheEndNs;
-  while (!stop_.load(base::relaxed) && base::now_ns() < until) (void)event_.wait_until(until);
-  if (!stop_.load(base::relaxed)) {
-    runtime->threads.for_each([](M* m) {
-      if (m->current == nullptr) return;
-      base::warn(
-          "main has returned; run() waits for a goroutine on thread %d that runs without calling "
-          "the "
-          "runtime, is in blocking(), or waits for what is none of Magpie's, such as a std::mutex; "
-          "one that a dropped goroutine holds is never unlocked",
-          static_cast<int>(m->os.tid.load(base::relaxed)));
-    });
+  std::int64_t warns_at = base::now_ns() + kPatienceAtTheEndNs;
+  bool has_warned = false;
+  for (;;) {
+    const std::int64_t next_ns = base::now_ns() + kLongestGapNs;
+    while (!stop_.load(base::relaxed) && (now_ns_ = base::now_ns()) < next_ns)
+      (void)event_.wait_until(next_ns);
+    if (stop_.load(base::relaxed)) return;
+    for (P* p : runtime->ps.in_use()) {
+      if (M* m = p->holder.load(base::acquire)) take_for_stopped_world(p, m);
+    }
+    if (now_ns_ >= warns_at && !std::exchange(has_warned, true)) warn_of_those_that_run_on();
   }
-  while (!stop_.load(base::relaxed)) event_.wait();
 }
 
 // A P is idle although goroutines wait: there was no thread for it. Perhaps there is one now.
