@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <typeinfo>
@@ -51,10 +52,13 @@ struct KeyedValue final : ContextValue {
   Value value;
 };
 
+template <class T>
+concept ContextText = std::same_as<T, std::string> || std::same_as<T, std::string_view> ||
+    std::same_as<T, const char*> || std::same_as<T, char*>;
+
 // Text in any form is kept as a std::string.
 template <class T>
-using KeptAs = std::conditional_t<std::is_convertible_v<const std::decay_t<T>&, std::string>,
-                                  std::string, std::decay_t<T>>;
+using KeptAs = std::conditional_t<ContextText<std::decay_t<T>>, std::string, std::decay_t<T>>;
 
 template <class K>
 concept ContextKey = std::equality_comparable<KeptAs<K>>;
@@ -124,8 +128,9 @@ class Context {
     return with_deadline_ns(detail::deadline_at(time));
   }
 
-  // Makes a context with a value for value<V>(key). A key may be of any type with ==; text is kept
-  // as std::string. Throws std::bad_alloc.
+  // Makes a context with a value for value<V>(key). A key may be of any type with ==. Text, as key
+  // or value, is kept as std::string: also a std::string_view, a literal or a char*. Throws
+  // std::bad_alloc.
   template <detail::ContextKey K, class V>
   Context with_value(K&& key, V&& value) const {
     using Kept = detail::KeyedValue<detail::KeptAs<K>, detail::KeptAs<V>>;
@@ -133,14 +138,19 @@ class Context {
   }
 
   // A copy of the value under an equal key of the same type, of this context or the nearest one
-  // above it. Nullopt: there is none, or it is not of type V, even if one further up is.
+  // above it. Nullopt: there is none, or it is not of type V, even if one further up is. Text may
+  // be asked for as std::string_view too, which is valid while the context lives.
   template <class V, class K>
   std::optional<V> value(const K& key) const {
     using Key = detail::KeptAs<K>;
-    const Key& kept_key = key;
-    const void* found = find_value(typeid(Key), &kept_key, typeid(V));
-    if (found == nullptr) return std::nullopt;
-    return *static_cast<const V*>(found);
+    if constexpr (!std::same_as<Key, K>) {
+      return value<V>(Key(key));
+    } else {
+      using Kept = std::conditional_t<std::same_as<V, std::string_view>, std::string, V>;
+      const void* found = find_value(typeid(Key), std::addressof(key), typeid(Kept));
+      if (found == nullptr) return std::nullopt;
+      return std::optional<V>(*static_cast<const Kept*>(found));
+    }
   }
 
   // A channel that closes when the context ends, for select() and recv(). The nil channel for the

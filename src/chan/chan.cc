@@ -244,10 +244,13 @@ ChanResult try_receive(ChanCore* core, void* slot) {
   return step.finish();
 }
 
+bool try_close(ChanCore* core) noexcept {
+  return core != nullptr && close_and_wake(*channel_of(core));
+}
+
 void close(ChanCore* core) {
   if (core == nullptr) throw std::logic_error("magpie: close() of the nil channel");
-  if (!close_and_wake(*channel_of(core)))
-    throw ClosedChannel("magpie: close() of a closed channel");
+  if (!try_close(core)) throw ClosedChannel("magpie: close() of a closed channel");
 }
 
 std::size_t size(const ChanCore* core) noexcept {

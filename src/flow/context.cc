@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include <magpie/blocking.h>
+#include <magpie/detail/chan_core.h>
+#include <magpie/detail/element.h>
 #include <magpie/detail/shared_function.h>
 #include <magpie/go.h>
 #include <magpie/runtime.h>
@@ -163,7 +165,7 @@ auto ContextNode::end_locked(const CancelReason& why) {
   asks_to_stop = stop_source.stop_possible();
   // A channel or stop token that is made from now on is told by its maker.
   return [this, made_done = done] {
-    if (made_done != Chan<void>::nil()) made_done.close();
+    (void)try_close(ChanAccess::core(made_done));  // a user may have closed it before
     source.end();
     if (timer) timer->stop();
   };

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -152,6 +154,40 @@ RT_TEST(Context, FindsTheNearestValueOfAKey) {
   EXPECT_EQ(inner.value<std::string>(std::string("name")), "Ada");
   EXPECT_EQ(inner.value<int>("nobody"), std::nullopt);
   EXPECT_EQ(inner.value<long>("user"), std::nullopt);
+}
+
+RT_TEST(Context, KeepsTextOfAnyFormAsAString) {
+  std::string key = "key", text = "text";
+  Context context = Context::background()
+                        .with_value(std::string_view(key), 1)
+                        .with_value("text", std::string_view(text))
+                        .with_value("pointer", text.data());
+  key = text = "gone";
+  EXPECT_EQ(context.value<int>("key"), 1);
+  EXPECT_EQ(context.value<int>(std::string("key")), 1);
+  EXPECT_EQ(context.value<int>(std::string_view("key")), 1);
+  EXPECT_EQ(context.value<std::string>("text"), "text");
+  EXPECT_EQ(context.value<std::string_view>("text"), "text");
+  EXPECT_EQ(context.value<std::string>("pointer"), "text");
+}
+
+// What can be turned into text need not be text.
+RT_TEST(Context, KeepsAPathAsAPath) {
+  using std::filesystem::path;
+  Context context = Context::background().with_value("directory", path("/tmp"));
+  EXPECT_EQ(context.value<path>("directory"), path("/tmp"));
+  EXPECT_EQ(context.value<std::string>("directory"), std::nullopt);
+}
+
+// done() is a channel like others: any holder may close it.
+RT_TEST(Context, IsCancelledWithItsChildrenAlthoughAUserHasClosedDone) {
+  Context parent = Context::background().with_cancel();
+  Context child = parent.with_cancel();
+  parent.done().close();
+  EXPECT_FALSE(parent.err());
+  EXPECT_NO_THROW(parent.cancel());
+  EXPECT_EQ(child.err(), std::errc::operation_canceled);
+  parent.cancel();  // which waits until the first one is complete
 }
 
 RT_TEST(Context, KeysOfDifferentTypesAreDifferent) {

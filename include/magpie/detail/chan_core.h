@@ -71,6 +71,7 @@ ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit);
 bool refuses_send(const ChanCore* core) noexcept;
 
 void close(ChanCore* core);  // throws ClosedChannel; std::logic_error for the nil channel
+bool try_close(ChanCore* core) noexcept;  // false: it was closed, or it is the nil channel
 std::size_t size(const ChanCore* core) noexcept;
 std::size_t capacity(const ChanCore* core) noexcept;
 bool is_closed(const ChanCore* core) noexcept;
