@@ -4,13 +4,18 @@
 #include <magpie/once.h>
 #include <magpie/runtime.h>
 
+#include "sched/presence.h"
+
 namespace magpie {
 namespace {
 
-// Tells the caller from everybody else who runs now: goroutines by their odd numbers, threads by an
-// address.
+// Tells the caller from everybody else who runs now: goroutines by odd numbers, threads by an
+// address. And a goroutine from that of an earlier run() with the same id, which may have been
+// dropped inside the function.
 std::uint64_t caller_mark() {
-  if (std::uint64_t id = goroutine_id(); id != 0) return id << 1 | 1;
+  constexpr int kIdBits = 40;
+  if (std::uint64_t id = goroutine_id(); id != 0)
+    return (id ^ sched::current_run() << kIdBits) << 1 | 1;
   alignas(2) static thread_local char mark;
   return reinterpret_cast<std::uint64_t>(&mark);
 }

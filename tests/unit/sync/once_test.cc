@@ -79,6 +79,32 @@ RT_TEST(Once, ACallFromWithinTheCallThrows) {
   EXPECT_TRUE(once.done());
 }
 
+// Calls in the first goroutine that main starts, which is dropped in the call. Returns its number,
+// which is the same in each run().
+std::uint64_t call_and_be_dropped(Once& once) {
+  std::atomic<std::uint64_t> caller{0};
+  run(Options{.procs = 1}, [&] {
+    go([&] {
+      caller = goroutine_id();
+      try {
+        once.call([] { (void)Chan<void>::nil().recv(); });
+      } catch (const std::logic_error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    });
+    while (caller == 0) yield();
+    for (int i = 0; i < 10; ++i) yield();
+  });
+  return caller;
+}
+
+TEST(OnceInTwoRuns, AGoroutineThatWasDroppedInsideIsNotTakenForTheCaller) {
+  Once once;
+  std::uint64_t first = call_and_be_dropped(once);
+  EXPECT_EQ(call_and_be_dropped(once), first);  // which waits for the first one
+  EXPECT_FALSE(once.done());
+}
+
 TEST(OnceWithoutARuntime, PlainThreadsUseItAmongThemselves) {
   std::atomic<int> calls{0};
   std::vector<std::thread> threads;
