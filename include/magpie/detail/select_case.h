@@ -66,10 +66,39 @@ struct ChannelCase {
   static constexpr int kIsOtherwise = 0;
 };
 
+// The only parameter of a function object, without const and reference. Of an overloaded or generic
+// one it is not known: void.
+template <class F>
+struct OnlyParameter {
+  using Type = void;
+};
+template <class R, class A>
+struct OnlyParameter<R (*)(A)> {
+  using Type = std::remove_cvref_t<A>;
+};
+template <class R, class A>
+struct OnlyParameter<R (*)(A) noexcept> : OnlyParameter<R (*)(A)> {};
+template <class R, class C, class A>
+struct OnlyParameter<R (C::*)(A)> : OnlyParameter<R (*)(A)> {};
+template <class R, class C, class A>
+struct OnlyParameter<R (C::*)(A) const> : OnlyParameter<R (*)(A)> {};
+template <class R, class C, class A>
+struct OnlyParameter<R (C::*)(A) noexcept> : OnlyParameter<R (*)(A)> {};
+template <class R, class C, class A>
+struct OnlyParameter<R (C::*)(A) const noexcept> : OnlyParameter<R (*)(A)> {};
+template <class F>
+requires requires { &F::operator(); }
+struct OnlyParameter<F> : OnlyParameter<decltype(&F::operator())> {};
+
+// A T that can be made of an optional, such as std::any, must not swallow the optional itself.
+template <class F, class T>
+inline constexpr bool kTakesOptional = std::is_invocable_v<F&, std::optional<T>> &&
+                                       !std::is_same_v<typename OnlyParameter<F>::Type, T>;
+
 // Calls f with what was received, or without. Returns what f returns.
 template <class F, class T>
 decltype(auto) hand_over(F& f, std::optional<T> received) {
-  if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+  if constexpr (kTakesOptional<F, T>) {
     return f(std::move(received));
   } else if constexpr (std::is_invocable_v<F&, T>) {
     if (!received) throw_received_from_closed();

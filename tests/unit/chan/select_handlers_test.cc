@@ -2,6 +2,7 @@
 
 #include <magpie/magpie.h>
 
+#include <any>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -32,6 +33,26 @@ RT_TEST(SelectHandler, ThatTakesTheValueGetsOneThatCanOnlyBeMoved) {
   select(on_recv(numbers, [&](std::unique_ptr<int> value) { kept = std::move(value); }));
   EXPECT_EQ(*kept, 7);
   select(on_recv(numbers, [&](const std::unique_ptr<int>& value) { EXPECT_EQ(*value, 8); }));
+}
+
+// An any may be made of an optional, too.
+RT_TEST(SelectHandler, ThatTakesAnAnyGetsTheOneThatWasSent) {
+  Chan<std::any> values(1);
+  auto send_and_select = [&](auto handler) {
+    values.send(std::any(7));
+    select(on_recv(values, handler));
+  };
+  int got = 0;
+  send_and_select([&](std::any value) { got = std::any_cast<int>(value); });
+  EXPECT_EQ(std::exchange(got, 0), 7);
+  send_and_select([&](const std::any& value) noexcept { got = *std::any_cast<int>(&value); });
+  EXPECT_EQ(std::exchange(got, 0), 7);
+  send_and_select([&](std::optional<std::any> value) { got = std::any_cast<int>(*value); });
+  EXPECT_EQ(std::exchange(got, 0), 7);
+  send_and_select([&](auto value) { got = std::any_cast<int>(*value); });  // an optional
+  EXPECT_EQ(std::exchange(got, 0), 7);
+  values.close();
+  EXPECT_THROW(select(on_recv(values, [](std::any) {})), ClosedChannel);
 }
 
 RT_TEST(SelectHandler, ThatTakesTheValueIsServedWhileItWaits) {
