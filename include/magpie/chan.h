@@ -46,7 +46,6 @@ template <class T>
 class Chan {
   static_assert(std::is_object_v<T> && !std::is_const_v<T> && !std::is_array_v<T>,
                 "a channel carries objects: no references, constants or arrays");
-  static_assert(std::is_move_constructible_v<T>, "what a channel carries is moved");
 
  public:
   class Iterator;
@@ -54,7 +53,10 @@ class Chan {
   // Makes an unbuffered channel, or one with room for `capacity` values. Throws std::length_error
   // if the buffer would exceed the address space, std::bad_alloc if memory is short.
   explicit Chan(std::size_t capacity = 0)
-      : core_(detail::make_channel(detail::Element<T>::kKind, capacity)) {}
+      : core_(detail::make_channel(detail::Element<T>::kKind, capacity)) {
+    // Not in the class: a struct may have a channel of itself as a member.
+    static_assert(std::is_move_constructible_v<T>, "what a channel carries is moved");
+  }
 
   // The nil channel: send() and recv() block for ever, try_ operations refuse, select() never
   // chooses it.

@@ -114,6 +114,20 @@ RT_TEST(Elements, LargeValues) {
       });
 }
 
+// As in Go: a request with the channel for others of its kind.
+struct Recursive {
+  int number = 0;
+  Chan<Recursive> answers = Chan<Recursive>::nil();
+};
+
+RT_TEST(Elements, ATypeMayHaveAChannelOfItself) {
+  Chan<Recursive> requests(1), answers(1);
+  requests.send({1, answers});
+  Recursive request = *requests.recv();
+  request.answers.send({request.number + 1});
+  EXPECT_EQ(answers.recv()->number, 2);
+}
+
 RT_TEST(Elements, EveryValueIsDestroyedOnce) {
   pass_on<Counted>([](int i) { return Counted(i); },
                    [](Counted& v, int i) { EXPECT_EQ(v.value, i); });
