@@ -20,7 +20,9 @@
 namespace magpie {
 
 // Runs submitted jobs on `workers` goroutines. An exception from a job does not harm other jobs:
-// wait() throws the first one. Any number of goroutines and threads may use a pool at once.
+// wait() throws the first one. Any number of goroutines and threads may use a pool at once. The end
+// of run() drops the workers: then a thread in submit() waits until close(), its context or its
+// time limit ends that.
 class WorkerPool {
  public:
   // `queue` is the number of jobs that may wait for a worker. Throws std::invalid_argument for less
