@@ -17,7 +17,7 @@ WorkerPool::WorkerPool(int workers, std::size_t queue) : jobs_(queue) {
     for (int i = 0; i < workers; ++i) workers_.go([this] { work(); });
   } catch (...) {
     jobs_.close();
-    workers_.wait();
+    (void)workers_.wait_unless_dropped();  // on a plain thread run() may have ended meanwhile
     throw;
   }
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
@@ -113,6 +114,17 @@ RT_TEST(WorkerPool, AnExceptionOfAJobIsThrownByWaitAndHarmsNoOther) {
   EXPECT_THROW(pool.wait(), std::runtime_error);
   EXPECT_EQ(done, 19);
   pool.wait();  // thrown once
+}
+
+// More workers than a thread can start before main returns.
+TEST(WorkerPoolAtTheEnd, WhoseWorkersAreDroppedWhileItStartsThemDoesNotWaitForThem) {
+  std::thread maker;
+  run([&] {
+    maker = std::thread(
+        [] { EXPECT_THROW(WorkerPool pool(std::numeric_limits<int>::max()), std::logic_error); });
+    while (num_goroutines() < 10) yield();
+  });
+  maker.join();
 }
 
 RT_TEST(WorkerPool, ItsDestructorFinishesTheWork) {
