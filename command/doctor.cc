@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "analysis/report.h"
@@ -14,6 +17,7 @@
 #include "command/debug_client.h"
 #include "command/process.h"
 #include "command/trace_file.h"
+#include "cpus/quota.h"
 
 namespace magpie::command {
 
@@ -53,18 +57,18 @@ std::vector<Finding> examine_file(const std::string& path) {
   return findings;
 }
 
-void examine_quota(const Throttling& before, const Throttling& after,
-                   std::vector<Finding>& findings) {
-  const std::uint64_t periods = after.periods - before.periods;
-  const std::uint64_t throttled = after.throttled_periods - before.throttled_periods;
-  if (throttled == 0 || throttled * 20 < periods) return;
-  findings.push_back(
-      {Finding::Weight::warning, "quota", "The process is throttled by its CPU quota.",
-       "in " + std::to_string(throttled) + " of " + std::to_string(periods) + " periods, for " +
-           analysis::duration_text(
-               static_cast<std::int64_t>((after.throttled_us - before.throttled_us) * 1000)),
-       "Raise the quota, or set Options::procs to what it allows: more Ps only use it up "
-       "sooner, and then all stand still."});
+// A trace may say it already.
+void examine_quota(cpus::QuotaReader& quota, std::vector<Finding>& findings) {
+  if (std::ranges::any_of(findings, [](const Finding& f) { return f.id == "quota"; })) return;
+  const double cpus = quota.read().value_or(0);
+  const cpus::Throttling seen = quota.throttling();
+  const auto found =
+      analysis::finding_of({.periods = seen.periods,
+                            .throttled_periods = seen.throttled_periods,
+                            .throttled_ns = static_cast<std::int64_t>(seen.throttled_ns),
+                            .quota = cpus},
+                           0);
+  if (found) findings.push_back(*found);
 }
 
 void examine_threads(int pid, std::vector<Finding>& findings) {
@@ -91,7 +95,8 @@ int doctor(const DoctorOptions& options) {
     const DebugClient client(options.target);
     const int pid = client.pid();
     if (pid != 0) require_process(pid);
-    const Throttling before = pid != 0 ? throttling_of(pid) : Throttling{};
+    std::optional<cpus::QuotaReader> quota;
+    if (pid != 0) quota = cpus::QuotaReader::of_process(pid);
     was_traced = client.answers();
     if (was_traced) {
       const TemporaryFile trace(
@@ -107,7 +112,7 @@ int doctor(const DoctorOptions& options) {
       require_process(pid);
     }
     if (pid != 0) {
-      examine_quota(before, throttling_of(pid), findings);
+      examine_quota(*quota, findings);
       examine_threads(pid, findings);
     }
   }

@@ -382,8 +382,16 @@ void Analyzer::note_region(const Event& event) {
   regions_[name].add(event.time_ns - open.begin_ns, now - open.before);
 }
 
+void Analyzer::note_quota(const Event& event) {
+  summary_.quota_periods += event.args[0];
+  summary_.throttled_periods += event.args[1];
+  summary_.throttled_ns += static_cast<std::int64_t>(event.args[2]);
+  summary_.quota = static_cast<double>(event.args[3]) / 1000;
+}
+
 void Analyzer::note_of_proc(const Event& event) {
   if (event.kind == Kind::lost) summary_.lost += event.args[0];
+  if (event.kind == Kind::quota) note_quota(event);
   if (event.kind == Kind::thread_wake && event.args[0] < lanes_.size()) {
     Lane& woken = lanes_[event.args[0]];
     woken.wake_sent_ns = event.time_ns;

@@ -100,6 +100,7 @@ class Analyzer {
   void update_lane(std::int32_t index);
   void charge_lane(std::int32_t index, std::int64_t until_ns);
   void note_silence(const Event& event);
+  void note_quota(const Event& event);
   void flush_turns(Lane& lane);
   StealCell& steals(std::int32_t thief, std::int32_t victim);
   SiteSummary& site(std::uint64_t pc);

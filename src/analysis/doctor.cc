@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <ostream>
 
 #include "analysis/format.h"
@@ -164,7 +165,13 @@ void many_threads(const Patient& p, Findings& list) {
        "Limit how many enter blocking() at a time with a magpie::Semaphore or a WorkerPool."});
 }
 
+void quota(const Patient& p, Findings& list) {
+  const QuotaUse use{p.s.quota_periods, p.s.throttled_periods, p.s.throttled_ns, p.s.quota};
+  if (auto found = finding_of(use, static_cast<int>(p.s.procs.size()))) list.push_back(*found);
+}
+
 void throttled(const Patient& p, Findings& list) {
+  if (p.s.throttled_periods != 0) return;  // quota() knows why
   if (p.s.silences < 3 || share(p.s.silent_ns, p.s.duration_ns()) < 0.02) return;
   const bool blocks = std::ranges::any_of(
       p.s.sites, [](const SiteSummary& site) { return site.blocked_undeclared != 0; });
@@ -232,13 +239,39 @@ void growing(const Patient& p, Findings& list) {
   }
 }
 
+std::string cpus_text(double cpus) { return format("%.3g CPU%s", cpus, cpus == 1 ? "" : "s"); }
+
+std::string advice_for(const QuotaUse& use, int procs) {
+  std::string advice = "Raise the quota (Docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota";
+  if (use.quota > 0) advice += "; now " + cpus_text(use.quota);
+  advice += "), or do less.";
+  const int enough = std::max(2, static_cast<int>(std::ceil(use.quota)));
+  if (use.quota > 0 && procs > enough) {
+    advice += format(
+        " %d Ps use it up sooner, and then all stand still: leave Options::procs at "
+        "its default, or set it to %d.",
+        procs, enough);
+  }
+  return advice;
+}
+
 }  // namespace
+
+std::optional<Finding> finding_of(const QuotaUse& use, int procs) {
+  // A program that starts, or a burst, may hit its quota now and then.
+  if (use.throttled_periods == 0 || use.throttled_periods * 20 < use.periods) return std::nullopt;
+  return Finding{
+      Weight::warning, "quota", "The process is throttled by its CPU quota.",
+      format("in %" PRIu64 " of %" PRIu64 " periods, for %s summed over the CPUs",
+             use.throttled_periods, use.periods, duration_text(use.throttled_ns).c_str()),
+      advice_for(use, procs)};
+}
 
 std::vector<Finding> examine(const Summary& summary, const NameOfCode& name) {
   const Patient patient{summary, name};
   Findings list;
   for (auto* look :
-       {lost_wake_up, throttled, blocked_p, idle_beside_queues, contended_lock, growing,
+       {lost_wake_up, quota, throttled, blocked_p, idle_beside_queues, contended_lock, growing,
         steal_storm, many_threads, ping_pong, one_busy_p, long_runs, lost_events})
     look(patient, list);
   std::ranges::stable_sort(list,

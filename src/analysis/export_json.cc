@@ -72,6 +72,11 @@ constexpr Fields kFields[] = {
       {"reason", Form::reason},
       {"object", Form::address},
       {"body", Form::code}}},
+    {Kind::quota,
+     {{"periods", Form::number},
+      {"throttled_periods", Form::number},
+      {"throttled_ns", Form::number},
+      {"milli_cpus", Form::number}}},
     {Kind::name, {{"g", Form::goroutine}, {"name", Form::string}}},
 };
 

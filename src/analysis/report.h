@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ struct Finding {
   std::string shown_by;
   std::string advice;
 };
+
+// How a process got along with its CPU quota for a while.
+struct QuotaUse {
+  std::uint64_t periods = 0, throttled_periods = 0;
+  std::int64_t throttled_ns = 0;  // summed over its CPUs
+  double quota = 0;               // in CPUs; 0: unknown
+};
+// None if the quota does not hurt. procs: how many Ps there are; 0: unknown.
+std::optional<Finding> finding_of(const QuotaUse& use, int procs);
+
 std::vector<Finding> examine(const Summary& summary, const NameOfCode& name);
 void print_findings(std::ostream& out, const std::vector<Finding>& findings);
 

@@ -193,6 +193,10 @@ struct Summary {
   // All Ps silent at once although goroutines ran or could run: the process was not on any CPU.
   std::uint64_t silences = 0;
   std::int64_t silent_ns = 0, longest_silence_ns = 0;
+  // What the kernel says of the CPU quota; all 0: none, or the runtime did not look.
+  std::uint64_t quota_periods = 0, throttled_periods = 0;
+  std::int64_t throttled_ns = 0;  // of all CPUs
+  double quota = 0;               // in CPUs, the last one
 
   std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "cpus/file_text.h"
@@ -40,6 +41,34 @@ std::optional<double> ratio(std::string_view quota, std::string_view period) {
   return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
 }
 
+// As parse_positive(), but 0 is fine.
+std::optional<std::uint64_t> parse_count(std::string_view word) {
+  std::uint64_t number = 0;
+  const char* const end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+// None if one of the numbers shrank: the kernel counts a cgroup that was made anew.
+std::optional<Throttling> growth(const Throttling& before, const Throttling& now) {
+  if (now.periods < before.periods || now.throttled_periods < before.throttled_periods ||
+      now.throttled_ns < before.throttled_ns) {
+    return std::nullopt;
+  }
+  return Throttling{now.periods - before.periods, now.throttled_periods - before.throttled_periods,
+                    now.throttled_ns - before.throttled_ns};
+}
+
+bool is_worse(const Throttling& a, const Throttling& b) {
+  return std::tie(a.throttled_ns, a.throttled_periods, a.periods) >
+         std::tie(b.throttled_ns, b.throttled_periods, b.periods);
+}
+
+std::string stat_path_beside(const std::string& quota_path) {
+  return quota_path.substr(0, quota_path.rfind('/')) + "/cpu.stat";
+}
+
 }  // namespace
 
 std::optional<double> parse_cpu_max(std::string_view text) {
@@ -56,10 +85,38 @@ std::optional<double> parse_cfs(std::string_view quota, std::string_view period)
   return ratio(quota_word, period_word);
 }
 
-QuotaReader::QuotaReader(std::string root)
+std::optional<Throttling> parse_cpu_stat(std::string_view text) {
+  constexpr std::uint64_t kMostMicroseconds = UINT64_MAX / 1000;
+  Throttling found;
+  bool counts_periods = false;
+  for (;;) {
+    const std::string_view name = take_word(text);
+    if (name.empty()) break;
+    const auto number = parse_count(take_word(text));
+    if (!number) return std::nullopt;
+    if (name == "nr_periods") found.periods = *number;
+    if (name == "nr_throttled") {
+      found.throttled_periods = *number;
+      counts_periods = true;
+    }
+    if (name == "throttled_time") found.throttled_ns = *number;  // v1
+    if (name == "throttled_usec") found.throttled_ns = 1000 * std::min(*number, kMostMicroseconds);
+  }
+  if (!counts_periods) return std::nullopt;
+  return found;
+}
+
+QuotaReader::QuotaReader(std::string root) : QuotaReader(root, root + "/proc/self") {}
+
+QuotaReader QuotaReader::of_process(int pid) {
+  const std::string directory = "/proc/" + std::to_string(pid);
+  return QuotaReader(directory + "/root", directory);
+}
+
+QuotaReader::QuotaReader(std::string root, std::string process_directory)
     : root_(std::move(root)),
-      cgroup_path_(root_ + "/proc/self/cgroup"),
-      mountinfo_path_(root_ + "/proc/self/mountinfo") {
+      cgroup_path_(process_directory + "/cgroup"),
+      mountinfo_path_(process_directory + "/mountinfo") {
   // What cannot be found now is looked for again by read(); there is nothing to report here.
   static_cast<void>(read());
 }
@@ -90,7 +147,8 @@ bool QuotaReader::discover() {
   if (read_text(mountinfo_path_, text_) == FileRead::kTryLater) return false;
   sources_.clear();
   for (LimitFile& file : find_limit_files(membership_, text_, root_)) {
-    sources_.push_back({std::move(file)});
+    std::string stat_path = stat_path_beside(file.quota_path);
+    sources_.push_back({.file = std::move(file), .stat_path = std::move(stat_path)});
   }
   discovered_ = true;
   ++discoveries_;
@@ -99,12 +157,17 @@ bool QuotaReader::discover() {
 
 QuotaReader::Pass QuotaReader::read_sources() {
   smallest_.reset();
+  worst_ = {};
   Pass result = Pass::kComplete;
   for (Source& source : sources_) {
     const Pass pass = read_source(source);
-    if (pass == Pass::kBlind) return pass;
-    if (pass == Pass::kVanished) result = pass;
+    if (pass != Pass::kComplete) result = pass;
+    if (pass == Pass::kBlind) break;
   }
+  // Also after a pass that is not complete: its sources have moved their counts on.
+  throttling_.periods += worst_.periods;
+  throttling_.throttled_periods += worst_.throttled_periods;
+  throttling_.throttled_ns += worst_.throttled_ns;
   return result;
 }
 
@@ -120,7 +183,22 @@ QuotaReader::Pass QuotaReader::read_source(Source& source) {
   source.was_read = true;
   const auto quota = is_v1 ? parse_cfs(text_, period_text_) : parse_cpu_max(text_);
   if (quota) smallest_ = smallest_ ? std::min(*smallest_, *quota) : *quota;
+  // A cgroup whose quota has just been lifted is counted a last time.
+  if (quota || source.counted) count_throttling(source);
+  if (!quota) source.counted.reset();
   return Pass::kComplete;
+}
+
+// A cpu.stat that cannot be read leaves the count as it is: what is missed now is seen later.
+void QuotaReader::count_throttling(Source& source) {
+  if (read_text(source.stat_path, text_) != FileRead::kRead) return;
+  const auto now = parse_cpu_stat(text_);
+  if (!now) return;
+  if (source.counted) {
+    const auto grown = growth(*source.counted, *now);
+    if (grown && is_worse(*grown, worst_)) worst_ = *grown;
+  }
+  source.counted = now;
 }
 
 }  // namespace magpie::cpus

@@ -125,6 +125,13 @@ Stats read() {
   stats.goroutines_without_p = runtime->without_p.count();
   stats.preempted_threads = runtime->preempted.load(base::relaxed);
   stats.valve_openings = runtime->sysmon.valve().openings();
+  const ProcsSource& limits = runtime->procs_source;
+  stats.cpus = limits.cpus();
+  stats.cpu_quota = limits.quota();
+  const cpus::Throttling throttling = limits.throttling();
+  stats.quota_periods = throttling.periods;
+  stats.throttled_periods = throttling.throttled_periods;
+  stats.throttled_ns = static_cast<std::int64_t>(throttling.throttled_ns);
   stats.goroutines = num_goroutines();
   count_states(stats);
   return stats;

@@ -53,7 +53,10 @@ enum class Kind : std::uint8_t {
   state,         // g, GState, reason, object, body: of g when reading begins
   name,          // g, name: its name in GoOptions
   let_out,       // g: it waited for its turn, and goes on without a P (the valve)
-  last = let_out
+  // Since the event before it: periods of the CPU quota, periods in which it was used up, time in
+  // ns for which the process was stopped; the quota in thousandths of a CPU.
+  quota,
+  last = quota
 };
 
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::last) + 1;
@@ -109,7 +112,7 @@ inline constexpr std::array<KindInfo, kKinds> kKindInfo = {{
     {"poll", "n"},       {"timers", "n"},       {"procs", "n"},       {"stop_world", ""},
     {"start_world", ""}, {"region_begin", "s"}, {"region_end", "s"},  {"task_begin", "nns"},
     {"task_end", "n"},   {"log", "ss"},         {"queue", "nn"},      {"lost", "n"},
-    {"state", "gnnop"},  {"name", "gs"},        {"let_out", "g"},
+    {"state", "gnnop"},  {"name", "gs"},        {"let_out", "g"},     {"quota", "nnnn"},
 }};
 
 constexpr std::string_view name_of(Kind kind) {

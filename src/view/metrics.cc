@@ -114,6 +114,17 @@ std::string metrics(const Stats& stats, const Lateness& lateness) {
   text.family("valve_openings_total", "counter",
               "Times at which stopped goroutines had to run on because one held a lock.");
   text.sample(stats.valve_openings);
+  text.gauge("cpus", "CPUs that the affinity mask allows.", stats.cpus);
+  text.gauge("cpu_quota_cpus", "CPU time that the cgroups grant, in CPUs. 0: no limit.",
+             stats.cpu_quota);
+  text.family("quota_periods_total", "counter", "Periods of the CPU quota.");
+  text.sample(stats.quota_periods);
+  text.family("throttled_periods_total", "counter",
+              "Periods in which the CPU quota was used up and the process was stopped.");
+  text.sample(stats.throttled_periods);
+  text.family("throttled_seconds_total", "counter",
+              "Time for which the CPU quota stopped the process, summed over its CPUs.");
+  text.sample(seconds(stats.throttled_ns));
 
   write_per_proc(text, stats, "proc_busy_seconds_total", "counter",
                  "Time in which a P was held and not idle.",

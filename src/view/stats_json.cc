@@ -44,6 +44,11 @@ std::string stats_json(const Stats& stats, const Lateness& lateness, std::int64_
   json.member("goroutines_without_p", stats.goroutines_without_p);
   json.member("preempted_threads", stats.preempted_threads);
   json.member("valve_openings", stats.valve_openings);
+  json.member("cpus", stats.cpus);
+  json.member("cpu_quota", stats.cpu_quota);
+  json.member("quota_periods", stats.quota_periods);
+  json.member("throttled_periods", stats.throttled_periods);
+  json.member("throttled_ns", stats.throttled_ns);
   json.key("wakeup_lateness");
   write_lateness(json, lateness);
   json.key("total").begin_object();

@@ -24,12 +24,18 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::int64_t kLookEveryNs = 1'000'000'000;
+// Of a program that does not follow quotas. Finding the files takes longer than a short run(), so
+// it is left to the maker of threads, and to programs that run for a while.
+constexpr std::int64_t kFirstLookNs = 100'000'000;
 
 std::string& file_root() {
   static std::string root;
   return root;
 }
+
+std::int64_t look_every_ns = kLookEveryNs;  // fixed while a runtime runs
+
+std::int64_t next_look_ns() { return base::coarse_now_ns() + look_every_ns; }
 
 int procs_from_environment() {
   const char* text = std::getenv("MAGPIE_PROCS");
@@ -42,6 +48,12 @@ int procs_from_environment() {
                                 " is no positive number; unset it or use, say, MAGPIE_PROCS=4");
   }
   return number;
+}
+
+// A quota for the trace, which has no fractions.
+std::uint64_t milli_cpus(double quota) {
+  constexpr double kMost = 1e9;  // far more than any machine has
+  return static_cast<std::uint64_t>(std::min(quota, kMost) * 1000 + 0.5);
 }
 
 // The world is stopped; n Ps exist. `self` holds a P.
@@ -72,20 +84,55 @@ void change_procs(M* self, std::uint32_t n) {
 
 }  // namespace
 
-void set_file_root(std::string root) { file_root() = std::move(root); }
+void set_file_root(std::string root, std::int64_t every_ns) {
+  file_root() = std::move(root);
+  look_every_ns = every_ns;
+}
 
 ProcsSource::ProcsSource(int wanted)
-    : cpus_(cpus::affinity_cpus()), initial_(wanted), follows_(false) {
+    : cpus_at_start_(cpus::affinity_cpus()),
+      initial_(wanted),
+      follows_(false),
+      cpus_(cpus_at_start_) {
   if (wanted < 0) {
     throw std::invalid_argument("magpie: Options::procs is " + std::to_string(wanted) +
                                 "; it must be positive, or 0 for the default");
   }
   if (initial_ == 0) initial_ = procs_from_environment();
-  if (initial_ != 0) return;
-  quotas_ = std::make_unique<cpus::QuotaReader>(file_root());
-  initial_ = cpus::default_procs(cpus_, quotas_->read());
+  if (initial_ != 0) {
+    const std::int64_t wait_ns = std::min(kFirstLookNs, look_every_ns);
+    next_look_ns_.store(base::coarse_now_ns() + wait_ns, base::relaxed);
+    return;
+  }
+  initial_ = look();
   follows_.store(true, base::relaxed);
-  next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
+  next_look_ns_.store(next_look_ns(), base::relaxed);
+}
+
+int ProcsSource::look() {
+  if (quotas_ == nullptr) quotas_ = std::make_unique<cpus::QuotaReader>(file_root());
+  const int cpus = cpus::affinity_cpus();  // of the calling thread, which is never pinned
+  const std::optional<double> quota = quotas_->read();
+  cpus_.store(cpus, base::relaxed);
+  quota_.store(quota.value_or(0), base::relaxed);
+  publish(quotas_->throttling());
+  return cpus::default_procs(cpus, quota);
+}
+
+void ProcsSource::publish(const cpus::Throttling& now) {
+  const cpus::Throttling before = throttling();
+  if (now == before) return;
+  periods_.add(now.periods - before.periods);
+  throttled_periods_.add(now.throttled_periods - before.throttled_periods);
+  throttled_ns_.add(now.throttled_ns - before.throttled_ns);
+  if (!traced()) return;
+  trace_outside(Kind::quota, now.periods - before.periods,
+                now.throttled_periods - before.throttled_periods,
+                now.throttled_ns - before.throttled_ns, milli_cpus(quota()));
+}
+
+cpus::Throttling ProcsSource::throttling() const {
+  return {periods_.read(), throttled_periods_.read(), throttled_ns_.read()};
 }
 
 void reserve_procs(int n) {
@@ -104,25 +151,23 @@ void reserve_procs(int n) {
 
 bool procs_refresh_is_due() {
   ProcsSource& source = runtime->procs_source;
-  return source.follows_.load(base::relaxed) &&
-         base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
+  return base::coarse_now_ns() >= source.next_look_ns_.load(base::relaxed);
 }
 
 void refresh_procs() {
   ProcsSource& source = runtime->procs_source;
   if (!runtime->world.try_lock()) return;
-  source.next_look_ns_.store(base::coarse_now_ns() + kLookEveryNs, base::relaxed);
-  int cpus = cpus::affinity_cpus();  // of the calling thread, which is never pinned
-  auto n = static_cast<std::uint32_t>(cpus::default_procs(cpus, source.quotas_->read()));
-  if (source.follows_.load(base::relaxed) && n != runtime->ps.count()) {
-    try {
+  source.next_look_ns_.store(next_look_ns(), base::relaxed);
+  try {
+    auto n = static_cast<std::uint32_t>(source.look());
+    if (source.follows_.load(base::relaxed) && n != runtime->ps.count()) {
       reserve_procs(static_cast<int>(n));
       runtime->world.stop(nullptr);
       change_procs(nullptr, n);
       runtime->world.start(nullptr);
-    } catch (const std::bad_alloc&) {
-      // The number stays as it was. The next look tries again.
     }
+  } catch (const std::bad_alloc&) {
+    // The number stays as it was. The next look tries again.
   }
   runtime->world.unlock();
 }
@@ -171,7 +216,7 @@ int set_procs(int n) {
 }
 
 int num_cpu() {
-  if (current_m() != nullptr) return runtime->procs_source.cpus();
+  if (current_m() != nullptr) return runtime->procs_source.cpus_at_start();
   return cpus::affinity_cpus();
 }
 

@@ -5,6 +5,10 @@
 // second sysmon asks the maker of threads to look them up again. Changing the number stops the
 // world. The queues of removed Ps go to the front of the global queue, their caches go back to the
 // pools, their timers go to the first P. Their counters stay.
+//
+// The same look counts how often a quota stopped the process, for stats() and the trace, also when
+// the number of Ps is the user's: such a program feels the quota most. An idle program is not
+// looked at, as sysmon sleeps.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +28,11 @@ class ProcsSource {
   explicit ProcsSource(int wanted);
 
   int initial() const { return initial_; }
-  int cpus() const { return cpus_; }
+  int cpus_at_start() const { return cpus_at_start_; }
+  // As of the last look.
+  int cpus() const { return cpus_.load(base::relaxed); }
+  double quota() const { return quota_.load(base::relaxed); }  // 0: none
+  cpus::Throttling throttling() const;
 
   // From now on the number is the user's.
   void fix() { follows_.store(false, base::relaxed); }
@@ -33,22 +41,31 @@ class ProcsSource {
   friend void refresh_procs();
   friend bool procs_refresh_is_due();
 
-  int cpus_;
+  // Looks affinity, quotas and throttling up, and returns how many Ps they ask for.
+  int look();
+  void publish(const cpus::Throttling& now);
+
+  int cpus_at_start_;
   int initial_;
   base::Atomic<bool> follows_;                  // atomic, a hint: whether quotas still decide
   base::Atomic<std::int64_t> next_look_ns_{0};  // atomic, a hint: a time
-  base::Atomic<bool> looking_{false};           // atomic, a lock: one thread looks at a time
-  std::unique_ptr<cpus::QuotaReader> quotas_;   // guarded by looking_
+  // Written by look(), read by stats(), schedtrace and the choice of a free CPU.
+  base::Atomic<int> cpus_;         // atomic, a hint: nothing is ordered by it
+  base::Atomic<double> quota_{0};  // atomic, a hint: nothing is ordered by it
+  base::Counter periods_, throttled_periods_, throttled_ns_;
+  std::unique_ptr<cpus::QuotaReader> quotas_;  // guarded by the right to stop the world
 };
 
-// For tests: the directory under which /proc and the cgroup mounts are found.
-void set_file_root(std::string root);
+// For tests, while no runtime runs: the directory under which /proc and the cgroup mounts are
+// found, and the time between two looks.
+inline constexpr std::int64_t kLookEveryNs = 1'000'000'000;
+void set_file_root(std::string root, std::int64_t look_every_ns = kLookEveryNs);
 
 // Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory
 // allows.
 void reserve_procs(int n);
 
-// Is it time to look the quotas up again, and do they still decide?
+// Is it time to look the quotas up again?
 bool procs_refresh_is_due();
 
 // Looks the quotas up. Not inside the runtime: it reads files, allocates, and waits for the world

@@ -137,6 +137,13 @@ void print_counters(Writer& out) {
       Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
       Number{sums.handoffs.read()}, Number{sums.preemptions.read()}, runtime->without_p.count(),
       Number{runtime->sysmon.valve().openings()});
+  // Only where a quota is: most lines stay as short as they were.
+  const ProcsSource& limits = runtime->procs_source;
+  const cpus::Throttling throttling = limits.throttling();
+  if (limits.quota() == 0 && throttling.periods == 0) return;
+  out.add(" quota=%.2f throttled=%llu/%llu/%llums", limits.quota(),
+          Number{throttling.throttled_periods}, Number{throttling.periods},
+          Number{throttling.throttled_ns / 1'000'000});
 }
 
 void print_p(const P& p, Writer& out) {

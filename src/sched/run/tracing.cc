@@ -44,7 +44,7 @@ void trace_p(P* p, Kind kind, std::uint64_t a, std::uint64_t b, std::uint64_t c)
   buffer_of(p).put(trace::ticks_now(), kind, a, b, c);
 }
 
-void trace_outside(Kind kind, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+void trace_outside(Kind kind, std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
   trace::Outside::with([&](Buffer& buffer) {
     std::uint64_t now = trace::ticks_now();
     switch (trace::kKindInfo[number(kind)].args.size()) {
@@ -54,8 +54,10 @@ void trace_outside(Kind kind, std::uint64_t a, std::uint64_t b, std::uint64_t c)
         return buffer.put(now, kind, a);
       case 2:
         return buffer.put(now, kind, a, b);
-      default:
+      case 3:
         return buffer.put(now, kind, a, b, c);
+      default:
+        return buffer.put(now, kind, a, b, c, d);
     }
   });
 }

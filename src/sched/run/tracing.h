@@ -32,7 +32,7 @@ using trace::Source;
 
 // An event in the outside stream.
 [[gnu::noinline]] void trace_outside(Kind kind, std::uint64_t a = 0, std::uint64_t b = 0,
-                                     std::uint64_t c = 0);
+                                     std::uint64_t c = 0, std::uint64_t d = 0);
 
 // m begins to hold its P.
 [[gnu::noinline]] void trace_proc_begin(M* m);

@@ -198,6 +198,38 @@ TEST(Doctor, APauseOfTheWholeProcessIsFound) {
   EXPECT_TRUE(finds(summary, "throttled"));
 }
 
+// Ten periods of 100 ms, of which `throttled` were cut short, with 8 Ps and a quota of 1.5 CPUs.
+Summary summary_with_quota(std::uint64_t throttled) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(1'000'000'000, -1, Kind::quota, {6, throttled, 400'000'000, 1'500}));
+  events.push_back(event(1'000'000'001, -1, Kind::quota, {4, 0, 0, 1'500}));
+  return analyse(events, 8);
+}
+
+TEST(Doctor, AQuotaThatStopsTheProcessIsFoundAndTheCureNamed) {
+  const Summary summary = summary_with_quota(3);
+  EXPECT_EQ(summary.quota_periods, 10u);
+  EXPECT_EQ(summary.throttled_periods, 3u);
+  EXPECT_EQ(summary.throttled_ns, 400'000'000);
+  EXPECT_EQ(summary.quota, 1.5);
+  EXPECT_TRUE(finds(summary, "quota"));
+  EXPECT_FALSE(finds(summary, "throttled"));
+  const QuotaUse use{10, 3, 400'000'000, 1.5};
+  const auto found = finding_of(use, 8);
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->shown_by.find("in 3 of 10 periods, for 400 ms"), std::string::npos);
+  EXPECT_NE(found->advice.find("now 1.5 CPUs"), std::string::npos);
+  EXPECT_NE(found->advice.find("set it to 2."), std::string::npos);
+  // With no more Ps than the quota allows, the number of Ps is not to blame.
+  EXPECT_EQ(finding_of(use, 2)->advice.find("Ps use it up"), std::string::npos);
+}
+
+TEST(Doctor, AQuotaThatIsHitNowAndThenDoesNotHurt) {
+  EXPECT_FALSE(finds(summary_with_quota(0), "quota"));
+  EXPECT_FALSE(finding_of({.periods = 100, .throttled_periods = 4, .throttled_ns = 9}, 4));
+  EXPECT_TRUE(finding_of({.periods = 100, .throttled_periods = 5, .throttled_ns = 9}, 4));
+}
+
 TEST(Doctor, GoroutinesThatNeverEndAreFound) {
   std::vector<Event> events = {event(0, 0, Kind::proc_begin, {1})};
   std::int64_t now = 0;

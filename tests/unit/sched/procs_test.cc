@@ -25,14 +25,13 @@
 #include "support/rt_test.h"
 #include "support/test_length.h"
 #include "unit/cpus/fake_tree.h"
+#include "unit/sched/fake_cpus.h"
 
-namespace {
-std::atomic<int> fake_cpus{0};  // 0: the real ones
-}
+std::atomic<int> magpie::support::fake_cpus{0};
 
-// Stands before libc's: quotas count only below the CPUs there are, and the machine may have two.
+// Stands before libc's. See fake_cpus.h.
 extern "C" int sched_getaffinity(pid_t pid, std::size_t bytes, cpu_set_t* mask) noexcept {
-  if (const int wanted = fake_cpus; wanted != 0) {
+  if (const int wanted = magpie::support::fake_cpus; wanted != 0) {
     std::memset(mask, 0, bytes);
     for (int i = 0; i < wanted; ++i) CPU_SET_S(i, bytes, mask);
     return 0;
@@ -48,6 +47,7 @@ namespace magpie {
 namespace {
 
 using support::eventually;
+using support::fake_cpus;
 using support::PlainThread;
 
 // Goroutines that yield, start others and count their rounds until it is destroyed.

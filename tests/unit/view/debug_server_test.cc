@@ -63,6 +63,10 @@ RT_TEST(DebugServer, ThePageHasANonceThatItsPolicyNames) {
 RT_TEST(DebugServer, MetricsHaveTheStatesOfGoroutinesAndTheHistogramOfLateness) {
   const debug::Server pages = debug::serve();
   const std::string text = get(pages, "/metrics");
+  for (const char* name : {"cpus", "cpu_quota_cpus", "quota_periods_total",
+                           "throttled_periods_total", "throttled_seconds_total"}) {
+    EXPECT_TRUE(has(text, "\nmagpie_" + std::string(name) + " ")) << name;
+  }
   for (std::string_view part :
        {"# TYPE magpie_goroutines gauge", "magpie_goroutines{state=\"waiting\"} ",
         "# TYPE magpie_steals_succeeded_total counter", "\nmagpie_parks_total ",
