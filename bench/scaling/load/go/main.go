@@ -14,57 +14,48 @@ import (
 
 var sink uint64
 
+// roundsPerNs is short enough that, on a busy machine too, one of the tries is not interrupted.
 func roundsPerNs() float64 {
-	const rounds = 2_000_000
+	const rounds = 100_000
 	bestNs := math.MaxFloat64
-	for i := 0; i < 10; i++ {
+	for i := 0; i < 100; i++ {
 		bestNs = math.Min(bestNs, peer.TimeNs(func() { sink += peer.BusyWork(rounds, 1) }))
 	}
 	return rounds / bestNs
 }
 
-// poisson draws the number of events of a time in which `due` are expected: the gaps between
-// events are exponential.
-func poisson(random *rand.Rand, due float64) int {
-	count := 0
-	for t := random.ExpFloat64(); t < due; t += random.ExpFloat64() {
-		count++
+// dueTimes are the times, in ns since the beginning, at which goroutines are due: the gaps between
+// them are exponential.
+func dueTimes(perSecond float64, duration time.Duration) (times []int64) {
+	random := rand.New(rand.NewSource(42))
+	gap := func() float64 { return random.ExpFloat64() * 1e9 / perSecond }
+	for t := gap(); t < float64(duration); t += gap() {
+		times = append(times, int64(t))
 	}
-	return count
+	return times
 }
 
-func startThem(perSecond float64, rounds int, tick, duration time.Duration,
-	waits []int64) (started, ticks int) {
-	random := rand.New(rand.NewSource(42))
+func startThem(due []int64, rounds int, tick time.Duration, fromGo, fromDue []int64) (ticks int) {
 	var all sync.WaitGroup
+	all.Add(len(due))
 	begin := time.Now()
-	last := begin
-	for started < len(waits) {
+	for next := 0; next < len(due); {
 		time.Sleep(tick)
 		ticks++
-		now := time.Now()
-		if now.Sub(begin) > duration {
-			break
-		}
-		count := poisson(random, perSecond*now.Sub(last).Seconds())
-		last = now
-		if count > len(waits)-started {
-			count = len(waits) - started
-		}
-		all.Add(count)
-		for i := 0; i < count; i++ {
-			wait := &waits[started]
-			started++
-			born := time.Now()
+		now := int64(time.Since(begin))
+		for ; next < len(due) && due[next] <= now; next++ {
+			index, born := next, time.Now()
 			go func() {
-				*wait = int64(time.Since(born))
-				peer.BusyWork(rounds, uint64(*wait))
+				start := time.Now()
+				fromGo[index] = int64(start.Sub(born))
+				fromDue[index] = int64(start.Sub(begin)) - due[index]
+				peer.BusyWork(rounds, uint64(index))
 				all.Done()
 			}()
 		}
 	}
 	all.Wait()
-	return started, ticks
+	return ticks
 }
 
 func main() {
@@ -77,20 +68,22 @@ func main() {
 	cpus := math.Min(float64(procs), float64(runtime.NumCPU()))
 	perSecond := float64(percent) / 100 * cpus * 1e6 / float64(workUs)
 	rounds := int(roundsPerNs() * float64(workUs) * 1e3)
-	waits := make([]int64, int(perSecond*duration.Seconds()*1.2+1_000))
-	started, ticks := 0, 0
-	ns := peer.TimeNs(func() {
-		started, ticks = startThem(perSecond, rounds, tick, duration, waits)
-	})
-	waits = waits[:started]
-	if started == 0 {
+	due := dueTimes(perSecond, duration)
+	if len(due) == 0 {
 		return
 	}
-	sort.Slice(waits, func(a, b int) bool { return waits[a] < waits[b] })
-	at := func(share float64) float64 { return float64(waits[int(share*float64(started-1))]) / 1e3 }
-	peer.Report("median_us", at(0.5))
-	peer.Report("p99_us", at(0.99))
-	peer.Report("worst_us", at(1))
+	fromGo, fromDue := make([]int64, len(due)), make([]int64, len(due))
+	ticks := 0
+	ns := peer.TimeNs(func() { ticks = startThem(due, rounds, tick, fromGo, fromDue) })
+	at := func(waits []int64, share float64) float64 {
+		sort.Slice(waits, func(a, b int) bool { return waits[a] < waits[b] })
+		return float64(waits[int(share*float64(len(waits)-1))]) / 1e3
+	}
+	peer.Report("median_us", at(fromGo, 0.5))
+	peer.Report("p99_us", at(fromGo, 0.99))
+	peer.Report("worst_us", at(fromGo, 1))
+	peer.Report("due_median_us", at(fromDue, 0.5))
+	peer.Report("due_p99_us", at(fromDue, 0.99))
 	peer.Report("ticks_per_second", float64(ticks)*1e9/ns)
-	peer.Report("started_per_second", float64(started)*1e9/ns)
+	peer.Report("started_per_second", float64(len(due))*1e9/ns)
 }

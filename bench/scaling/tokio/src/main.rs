@@ -64,9 +64,10 @@ fn busy_work(rounds: u64, seed: u64) -> u64 {
     x
 }
 
+// Short enough that, on a busy machine too, one of the tries is not interrupted.
 fn rounds_per_ns() -> f64 {
-    const ROUNDS: u64 = 2_000_000;
-    let best = (0..10)
+    const ROUNDS: u64 = 100_000;
+    let best = (0..100)
         .map(|_| {
             let begin = Instant::now();
             black_box(busy_work(ROUNDS, 1));
@@ -272,14 +273,8 @@ impl Random {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
-    // How many events fall into a time in which `due` are expected: gaps are exponential.
-    fn poisson(&mut self, due: f64) -> u64 {
-        let (mut count, mut t) = (0, -self.uniform().ln());
-        while t < due {
-            count += 1;
-            t -= self.uniform().ln();
-        }
-        count
+    fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
     }
 }
 
@@ -290,50 +285,55 @@ async fn load(procs: u64) {
     let cpus = procs.min(std::thread::available_parallelism().unwrap().get() as u64);
     let per_second = number("load_percent", 50) as f64 / 100.0 * cpus as f64 * 1e6 / work_us;
     let rounds = (rounds_per_ns() * work_us * 1e3) as u64;
-    let most = (per_second * duration.as_secs_f64() * 1.2 + 1e3) as usize;
-    let waits: Arc<Vec<AtomicU64>> = Arc::new((0..most).map(|_| AtomicU64::new(0)).collect());
-
     let mut random = Random(42);
-    let all = Countdown::new(1); // one for the source itself
+    let mut gap = || random.exponential() / per_second;
+    let mut due = Vec::new();
+    let mut at = gap();
+    while at < duration.as_secs_f64() {
+        due.push(Duration::from_secs_f64(at));
+        at += gap();
+    }
+    if due.is_empty() {
+        return;
+    }
+    let zeros = |count| Arc::new((0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let (from_go, from_due) = (zeros(due.len()), zeros(due.len()));
+
+    let all = Countdown::new(due.len() as u64);
     let (before, begin) = (steals(), Instant::now());
-    let (mut last, mut started, mut ticks) = (begin, 0, 0u64);
-    while started < most {
+    let (mut next, mut ticks) = (0, 0u64);
+    while next < due.len() {
         tokio::time::sleep(tick).await;
         ticks += 1;
-        let now = Instant::now();
-        if now - begin > duration {
-            break;
-        }
-        let count = random.poisson(per_second * (now - last).as_secs_f64());
-        last = now;
-        let count = (count as usize).min(most - started);
-        all.left.fetch_add(count as i64, Ordering::AcqRel);
-        for _ in 0..count {
-            let (all, waits, index, born) = (all.clone(), waits.clone(), started, Instant::now());
-            started += 1;
+        let now = begin.elapsed();
+        while next < due.len() && due[next] <= now {
+            let (all, from_go, from_due) = (all.clone(), from_go.clone(), from_due.clone());
+            let (index, due_at, born) = (next, begin + due[next], Instant::now());
+            next += 1;
             tokio::spawn(async move {
-                waits[index].store(born.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                let start = Instant::now();
+                from_go[index].store((start - born).as_nanos() as u64, Ordering::Relaxed);
+                from_due[index].store((start - due_at).as_nanos() as u64, Ordering::Relaxed);
                 black_box(busy_work(rounds, index as u64));
                 all.done();
             });
         }
     }
-    all.done();
     all.over.notified().await;
     let seconds = begin.elapsed().as_secs_f64();
     let stolen = steals() - before;
-    let mut sorted: Vec<u64> =
-        waits[..started].iter().map(|wait| wait.load(Ordering::Relaxed)).collect();
-    if sorted.is_empty() {
-        return;
-    }
-    sorted.sort_unstable();
-    let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize] as f64 / 1e3;
-    report("median_us", at(0.5));
-    report("p99_us", at(0.99));
-    report("worst_us", at(1.0));
+    let at = |waits: &[AtomicU64], share: f64| {
+        let mut sorted: Vec<u64> = waits.iter().map(|w| w.load(Ordering::Relaxed)).collect();
+        sorted.sort_unstable();
+        sorted[(share * (sorted.len() - 1) as f64) as usize] as f64 / 1e3
+    };
+    report("median_us", at(&from_go, 0.5));
+    report("p99_us", at(&from_go, 0.99));
+    report("worst_us", at(&from_go, 1.0));
+    report("due_median_us", at(&from_due, 0.5));
+    report("due_p99_us", at(&from_due, 0.99));
     report("ticks_per_second", ticks as f64 / seconds);
-    report("started_per_second", started as f64 / seconds);
+    report("started_per_second", due.len() as f64 / seconds);
     report("stolen_per_second", stolen as f64 / seconds);
 }
 
