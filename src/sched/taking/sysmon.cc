@@ -89,16 +89,18 @@ void warn_of_those_that_run_on() {
 }  // namespace
 
 void Sysmon::start() {
-  running_ = base::os().create_thread(
-                 &thread_, nullptr,
-                 [](void* self) -> void* {
-                   static_cast<Sysmon*>(self)->run();
-                   return nullptr;
-                 },
-                 this) == 0;
-  if (!running_)
-    base::warn(
-        "no thread to look after goroutines that block or run long: they keep their processors");
+  running_ = true;  // before there is a thread that reads it, for schedtrace
+  const int error = base::os().create_thread(
+      &thread_, nullptr,
+      [](void* self) -> void* {
+        static_cast<Sysmon*>(self)->run();
+        return nullptr;
+      },
+      this);
+  if (error == 0) return;
+  running_ = false;
+  base::warn(
+      "no thread to look after goroutines that block or run long: they keep their processors");
 }
 
 void Sysmon::stop() {
