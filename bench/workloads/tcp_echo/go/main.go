@@ -4,7 +4,9 @@ package main
 import (
 	"io"
 	"net"
+	"sort"
 	"sync"
+	"time"
 
 	"magpie.bench/support/peer"
 )
@@ -25,15 +27,18 @@ func echo(conn net.Conn) {
 	}
 }
 
-func talk(conn net.Conn, rounds int) {
+// talk stores how long each round trip took.
+func talk(conn net.Conn, took []int64) {
 	buffer := make([]byte, size)
-	for i := 0; i < rounds; i++ {
+	for i := range took {
+		start := time.Now()
 		if _, err := conn.Write(buffer); err != nil {
 			panic(err)
 		}
 		if _, err := io.ReadFull(conn, buffer); err != nil {
 			panic(err)
 		}
+		took[i] = time.Since(start).Nanoseconds()
 	}
 }
 
@@ -42,6 +47,7 @@ func main() {
 	connections := peer.Number("connections", 64)
 	rounds := peer.Number("rounds", 5000)
 
+	start := time.Now()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -57,23 +63,29 @@ func main() {
 		}
 		go echo(conn)
 	}
+	took := make([]int64, connections*rounds)
 	all := func(count int) {
 		var talking sync.WaitGroup
-		for _, conn := range clients {
-			conn := conn
+		for i, conn := range clients {
+			conn, mine := conn, took[i*count:(i+1)*count]
 			talking.Add(1)
 			go func() {
 				defer talking.Done()
-				talk(conn, count)
+				talk(conn, mine)
 			}()
 		}
 		talking.Wait()
 	}
-	all(rounds/10 + 1)
+	few := rounds/10 + 1
+	all(few)
+	first := float64(time.Since(start).Nanoseconds())
 	cpuBefore := peer.CPUNs()
 	wall := peer.TimeNs(func() { all(rounds) })
 	used := peer.CPUNs() - cpuBefore
 	trips := float64(connections * rounds)
+	peer.Report("first_ns_per_op", first/float64(connections*few))
 	peer.Report("ns_per_op", wall/trips)
 	peer.Report("cpu_ns_per_op", used/trips)
+	sort.Slice(took, func(i, j int) bool { return took[i] < took[j] })
+	peer.Report("p99_us", float64(took[len(took)*99/100])/1e3)
 }
