@@ -38,16 +38,16 @@ def round_ratios(ours, theirs, smaller_is_better=True):
 
 def judge(ratios, disturbed_rounds=0):
     """(ratio, verdict). The verdict is "" where the ratio counts; else why it does not:
-    "few": fewer than three rounds; "disturbed": something else had the machine in at least half of
-    the rounds; "noise": the quartiles of the ratios are more than 30 % of the ratio apart; "tie":
+    "disturbed": something else had the machine in at least half of the rounds; "few": fewer than
+    three rounds; "noise": the quartiles of the ratios are more than 30 % of the ratio apart; "tie":
     the quartiles lie on both sides of 1, so who is ahead is open."""
     if not ratios:
         return None, ""
     middle = median(ratios)
-    if len(ratios) < LEAST_ROUNDS:
-        return middle, "few"
     if 2 * disturbed_rounds >= len(ratios):
         return middle, "disturbed"
+    if len(ratios) < LEAST_ROUNDS:
+        return middle, "few"
     first, third = quartiles(ratios)
     if 100 * (third - first) / middle > NOISE_PERCENT:
         return middle, "noise"

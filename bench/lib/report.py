@@ -251,8 +251,9 @@ def goals_table(result):
     return markdown_table(["workload", "procs", "of", "goal", "reached", "met"], rows)
 
 
-def behind(result):
-    """[(cell, key, peer, ratio)]: where a peer is ahead by more than 5 %, warm or cold."""
+def behind(result, verdicts=("",)):
+    """[(cell, key, peer, ratio)]: where a peer is ahead by more than 5 %, warm or cold, and the
+    verdict on the ratio is one of these."""
     found = []
     for cell in cells_of(result):
         for key in dict.fromkeys([cell.workload.result, cell.workload.cold]):
@@ -260,7 +261,7 @@ def behind(result):
             if rival is None:
                 continue
             ratio, verdict, _ = cell.against("magpie", rival, key)
-            if ratio is not None and ratio < BEHIND and verdict in ("", "few"):
+            if ratio is not None and ratio < BEHIND and verdict in verdicts:
                 found.append((cell, key, rival, ratio))
     return found
 
@@ -285,7 +286,14 @@ def behind_in_words(result):
                           f"{ratio:.2f} × {TITLES[rival]}" for cell, key, rival, ratio in places)
         text = what_bounds(by_name(name)) or "Not looked into yet."
         lines += [f"**{name}** ({where}). {' '.join(text.split())}", ""]
-    return lines or ["Nothing.", ""]
+    unclear = dict.fromkeys(cell.title() for cell, _, _, _ in
+                            behind(result, ("disturbed", "few", "noise")))
+    if not lines:
+        lines = ["Nothing of which the rounds are sure." if unclear else "Nothing.", ""]
+    if unclear:
+        lines += ["Behind in the median, while the rounds were disturbed, few or did not agree, "
+                  f"so that it has to be measured again: {'; '.join(unclear)}.", ""]
+    return lines
 
 
 # ---------------------------------------------------------------- conditions

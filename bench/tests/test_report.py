@@ -184,6 +184,13 @@ class Goals(unittest.TestCase):
         self.assertIn("**yield** (1 proc, cold: 0.10 × Go).",
                       "\n".join(report.behind_in_words(result)))
 
+    def test_what_is_behind_in_disturbed_rounds_is_not_judged(self):
+        sides = {"magpie": yields(20, 20, 20, others=50.0), "go": yields(10, 10, 10)}
+        result = stored_result(stored_cell("yield", 1, sides, YIELDS))
+        self.assertEqual(report.behind(result), [])
+        self.assertRegex("\n".join(report.behind_in_words(result)),
+                         "Nothing of which the rounds are sure.*\n.*\n.*again: yield, 1 proc")
+
 
 class Stored(unittest.TestCase):
     def test_a_result_is_stored_and_read_unchanged(self):
