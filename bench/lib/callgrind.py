@@ -14,7 +14,7 @@ from pathlib import Path
 # libc has several copies of memcpy and the like, and takes one that suits the CPU. The counts shall
 # be the same on all, so it is told that the CPU has nothing but what each x86-64 has.
 PLAIN_CPU = "glibc.cpu.hwcaps=-AVX2,-AVX,-ERMS,-FSRM,-BMI2,-RTM"
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 300
 MOVED = 3     # exit status of a program whose main moved to another thread: it counted nothing
 ATTEMPTS = 5  # of a program that moved
 
