@@ -245,9 +245,12 @@ def goals(result):
 
 
 def goals_table(result):
+    found = goals(result)
+    if not found:
+        return []
     rows = [[v.cell.workload.name, str(v.cell.procs), v.goal.key or v.cell.workload.result,
              goal_in_words(v.goal), v.reached, v.met if v.met != "no" else "**no**"]
-            for v in goals(result)]
+            for v in found]
     return markdown_table(["workload", "procs", "of", "goal", "reached", "met"], rows)
 
 
