@@ -3,6 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
+UNSURE = "#999999"
 COLOURS = ["#1b6ca8", "#c8553d", "#588157", "#8e6c8a", "#b08900", "#444444"]
 FONT = 'font-family="sans-serif" font-size="12"'
 
@@ -46,11 +47,11 @@ def ticks(values):
 
 
 def bars(title, entries):
-    """entries: [(label, ratio, note)]. Ratios on a logarithmic axis from the line at 1: to the
-    right is better."""
-    left, width, row, top = 210, 760, 20, 50
-    most = max([abs(math.log2(ratio)) for _, ratio, _ in entries] + [1])
-    scale = (width - left - 90) / 2 / most
+    """entries: [(label, ratio, note, is_sure)]. Ratios on a logarithmic axis from the line at 1: to
+    the right is better. Ratios that are not sure are grey."""
+    left, width, row, top = 210, 820, 20, 50
+    most = max([abs(math.log2(ratio)) for _, ratio, _, _ in entries] + [1])
+    scale = (width - left - 160) / 2 / most
     middle = left + most * scale
     height = top + row * len(entries) + 20
     parts = [text(10, 20, title, more='font-weight="bold"')]
@@ -58,9 +59,9 @@ def bars(title, entries):
         x = middle + power * scale
         parts.append(line(x, top - 8, x, height - 15))
         parts.append(text(x, top - 12, f"{2.0 ** power:g}×", "middle"))
-    for i, (label, ratio, note) in enumerate(entries):
+    for i, (label, ratio, note, is_sure) in enumerate(entries):
         y, length = top + i * row, math.log2(ratio) * scale
-        colour = COLOURS[0] if ratio >= 1 else COLOURS[1]
+        colour = UNSURE if not is_sure else COLOURS[0] if ratio >= 1 else COLOURS[1]
         parts.append(text(left - 8, y + 13, label, "end"))
         parts.append(f'<rect x="{min(middle, middle + length):.1f}" y="{y + 2}" '
                      f'width="{abs(length):.1f}" height="{row - 6}" fill="{colour}"/>')

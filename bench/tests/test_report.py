@@ -236,10 +236,11 @@ class Plots(unittest.TestCase):
         text = svg.growth("a & b", "x", "y", {"<one>": [(10, 5), (1000, 7)], "two": [(10, 1)]})
         document = xml.dom.minidom.parseString(text)
         self.assertEqual(len(document.getElementsByTagName("circle")), 3)
-        text = svg.bars("t", [("a", 2.0, ""), ("b", 0.5, "noise")])
+        text = svg.bars("t", [("a", 2.0, "Go", True), ("b", 0.5, "Go, noise", False)])
         bars = xml.dom.minidom.parseString(text).getElementsByTagName("rect")
         self.assertEqual(len(bars), 3)  # the background, and one each
         self.assertEqual(bars[1].getAttribute("width"), bars[2].getAttribute("width"))
+        self.assertEqual(bars[2].getAttribute("fill"), svg.UNSURE)
 
 
 if __name__ == "__main__":
