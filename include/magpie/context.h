@@ -128,6 +128,12 @@ class Context {
     return with_deadline_ns(detail::deadline_at(time));
   }
 
+  // Makes a context that also ends, with errc::operation_canceled, when the token is asked to stop:
+  // at once if it has been. So a goroutine waits with a std::stop_token by any call that takes a
+  // context. The caller of request_stop() runs cancel() meanwhile; a goroutine stays on its thread
+  // for that, as in cancel(). Throws std::bad_alloc.
+  Context with_stop_token(std::stop_token token) const;
+
   // Makes a context with a value for value<V>(key). A key may be of any type with ==. Text, as key
   // or value, is kept as std::string: also a std::string_view, a literal or a char*. Throws
   // std::bad_alloc.

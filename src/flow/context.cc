@@ -107,11 +107,22 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   auto end_locked(const CancelReason& why);
   Held try_hold() { return weak_from_this().lock(); }
 
+  // Ends the node. The goroutine stays on its thread, for the reason of StopAsker below. The node
+  // may die here, and this object with it.
+  struct OnStop {
+    std::weak_ptr<ContextNode> node;
+    void operator()() const {
+      ThreadLock here;
+      if (Held alive = node.lock()) alive->cancel({ContextEnd::cancelled});
+    }
+  };
+
   // fixed once others know of it
   Held parent;  // null: the root
   DeadlineNs deadline;
   std::unique_ptr<ContextValue> value;
   std::optional<Timer> timer;
+  std::optional<std::stop_callback<OnStop>> on_stop;
 
   flow::ContextEndWord how;  // [context-tree] written under lock, read by anyone
   sched::CancelSource source;
@@ -202,6 +213,12 @@ Context Context::with_cancel() const {
   auto node = std::make_shared<ContextNode>(node_);
   node->join_parent();
   return Context(std::move(node));
+}
+
+Context Context::with_stop_token(std::stop_token token) const {
+  Context made = with_cancel();
+  made.node_->on_stop.emplace(std::move(token), ContextNode::OnStop{made.node_});
+  return made;
 }
 
 Context Context::with_kept(std::unique_ptr<detail::ContextValue> value) const {
