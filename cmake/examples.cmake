@@ -10,31 +10,51 @@ function(magpie_add_example name target)
   endif()
 endfunction()
 
-# Needs a library, and a server beside it while it is tested.
-function(magpie_add_postgres_example)
-  find_package(PostgreSQL QUIET)
-  if(NOT PostgreSQL_FOUND OR CMAKE_CROSSCOMPILING)
-    message(STATUS "libpq is not there (Debian: libpq-dev): the example postgres is left out")
+# Examples with other people's libraries, and where to get those. `beside` is a script that runs the
+# example's test beside a server; `library` is Magpie's.
+function(magpie_add_interop_example name library found package beside)
+  if(NOT found OR NOT TARGET ${library} OR CMAKE_CROSSCOMPILING)
+    message(STATUS "the example ${name} is left out (Debian: ${package})")
     return()
   endif()
-  add_executable(example_postgres examples/postgres.cc)
-  target_link_libraries(example_postgres PRIVATE
-    magpie::magpie magpie_warnings PostgreSQL::PostgreSQL)
-  set_target_properties(example_postgres PROPERTIES
+  add_executable(example_${name} examples/${name}.cc)
+  target_link_libraries(example_${name} PRIVATE ${library} magpie_warnings ${ARGN})
+  set_target_properties(example_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
   if(MAGPIE_BUILD_TESTS)
-    add_test(NAME example_postgres
-      COMMAND ${PROJECT_SOURCE_DIR}/tests/postgres $<TARGET_FILE:example_postgres>)
-    set_tests_properties(example_postgres PROPERTIES LABELS example TIMEOUT 300 SKIP_RETURN_CODE 77)
+    add_test(NAME example_${name} COMMAND ${beside} $<TARGET_FILE:example_${name}>)
+    set_tests_properties(example_${name} PROPERTIES LABELS example TIMEOUT 300 SKIP_RETURN_CODE 77)
   endif()
 endfunction()
+
+set(magpie_interop_examples
+  asio curl_easy curl_multi postgres postgres_waiting redis spdlog)
+find_package(PostgreSQL QUIET)
+foreach(name IN ITEMS postgres postgres_waiting)
+  magpie_add_interop_example(${name} magpie::magpie "${PostgreSQL_FOUND}" libpq-dev
+    ${PROJECT_SOURCE_DIR}/tests/postgres PostgreSQL::PostgreSQL)
+endforeach()
+find_package(CURL QUIET)
+foreach(name IN ITEMS curl_easy curl_multi)
+  magpie_add_interop_example(${name} magpie::http "${CURL_FOUND}" libcurl4-openssl-dev ""
+    CURL::libcurl)
+endforeach()
+find_package(spdlog QUIET)
+magpie_add_interop_example(spdlog magpie::magpie "${spdlog_FOUND}" libspdlog-dev "" spdlog::spdlog)
+find_path(HIREDIS_INCLUDE_DIR hiredis/hiredis.h)
+find_library(HIREDIS_LIBRARY hiredis)
+magpie_add_interop_example(redis magpie::magpie "${HIREDIS_LIBRARY}" libhiredis-dev
+  ${PROJECT_SOURCE_DIR}/tests/redis ${HIREDIS_LIBRARY})
+magpie_add_interop_example(asio magpie::magpie "${MAGPIE_BOOST_INCLUDE_DIR}" libboost-dev "")
+if(TARGET example_asio)
+  target_include_directories(example_asio SYSTEM PRIVATE ${MAGPIE_BOOST_INCLUDE_DIR})
+endif()
 
 set(magpie_http_examples reverse_proxy crawler)
 file(GLOB magpie_examples CONFIGURE_DEPENDS examples/*.cc)
 foreach(source IN LISTS magpie_examples)
   cmake_path(GET source STEM name)
-  if(name STREQUAL "postgres")
-    magpie_add_postgres_example()
+  if(name IN_LIST magpie_interop_examples)
     continue()
   endif()
   # Examples of HTTP are named so, or listed above.
