@@ -39,10 +39,39 @@ class Local {
     return store(make_ ? make_() : std::make_unique<T>());
   }
   void set(T value) { store(std::make_unique<T>(std::move(value))); }
+
+  // Wraps f in a function with the caller's value: it sets the value in the goroutine that calls
+  // it, calls f, and puts the value back that was there before. So a trace id, or a span, follows
+  // work into another goroutine: go(span.carry(f)), pool.submit(span.carry(f)). Of several Locals:
+  // a.carry(b.carry(f)). The function may be called several times, and at once, as f may. The Local
+  // has to outlive it.
+  template <class F>
+  auto carry(F f) requires std::copyable<T> {
+    return [this, value = get(), f = std::move(f)](auto&&... args) mutable -> decltype(auto) {
+      Replaced replaced(*this, value);
+      return std::invoke(f, std::forward<decltype(args)>(args)...);
+    };
+  }
+
   T* operator->() { return &get(); }
   T& operator*() { return get(); }
 
  private:
+  // While one lives, the calling goroutine has another value.
+  class Replaced {
+   public:
+    Replaced(Local& local, const T& value) : local_(local), before_(local.get()) {
+      local_.set(value);
+    }
+    ~Replaced() { local_.get() = std::move(before_); }
+    Replaced(const Replaced&) = delete;
+    Replaced& operator=(const Replaced&) = delete;
+
+   private:
+    Local& local_;
+    T before_;
+  };
+
   T& store(std::unique_ptr<T> value) {
     T* raw = value.release();
     detail::store_local(key_, raw, [](void* old) { delete static_cast<T*>(old); });

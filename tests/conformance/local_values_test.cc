@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -148,6 +149,56 @@ TEST(LocalValues, OfMainMayWaitWhileTheyAreDestroyed) {
   static Local<Waits> value;
   for (const int procs : {1, 2, 8}) run(Options{.procs = procs}, [] { value->armed = true; });
   EXPECT_EQ(destroyed, 3);
+}
+
+RT_TEST(LocalValues, FollowWorkThatCarriesThem) {
+  static Local<int> carried(0);
+  carried.set(7);
+  auto seen = spawn(carried.carry([] { return *carried; }));
+  carried.set(8);
+  EXPECT_EQ(seen.join(), 7);  // as it was when the work was made
+  EXPECT_EQ(spawn([] { return *carried; }).join(), 0);
+
+  auto add = carried.carry([](int n) { return *carried + n; });
+  carried.set(1);
+  EXPECT_EQ(add(10), 18);
+  EXPECT_EQ(*carried, 1);  // put back
+}
+
+RT_TEST(LocalValues, ThatAreCarriedArePutBackAfterAnException) {
+  static Local<std::string> carried;
+  carried.set("mine");
+  auto fail = carried.carry([]() -> int { throw std::runtime_error(*carried); });
+  carried.set("other");
+  try {
+    fail();
+    ADD_FAILURE();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "mine");
+  }
+  EXPECT_EQ(*carried, "other");
+}
+
+RT_TEST(LocalValues, AreCarriedByThousandsOfGoroutinesThroughAPool) {
+  static Local<int> number(-1);
+  constexpr int kJobs = 2000;
+  std::atomic<int> right{0};
+  {
+    WorkerPool pool(4, 16);
+    WaitGroup all;
+    for (int i = 0; i < kJobs; ++i) {
+      all.go([&, i] {
+        number.set(i);
+        pool.submit(number.carry([&, i] {
+          yield();
+          right += *number == i ? 1 : 0;
+        }));
+      });
+    }
+    all.wait();
+    pool.wait();
+  }
+  EXPECT_EQ(right, kJobs);
 }
 
 }  // namespace
