@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "sched/core/queues.h"
 #include "sched/core/steal.h"
+#include "sched/policy.h"
 #include "sched/rest/fire.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
@@ -15,17 +16,9 @@
 namespace magpie::sched {
 namespace {
 
-constexpr std::int32_t kLookEvery = 61;  // ticks; prime: does not fall in step with the program
-// A chain of goroutines from runnext reads the clock after kTurnsPerClock turns. These turns count
-// as kTicksPerClock ticks.
-constexpr std::int32_t kTurnsPerClock = 64;
-constexpr std::int32_t kTicksPerClock = 16;
+using policy::kLookEvery, policy::kTurnsPerClock, policy::kTicksPerClock;
 
 constexpr std::uint64_t kPrefetchAhead = 6;
-
-constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
-constexpr std::uint32_t kSpinMost = 64;
-constexpr int kPausesPerRound = 32;
 
 // g, from anywhere but runnext, begins a turn of its own.
 inline G* own_turn(P* p, G* g) {
@@ -42,9 +35,9 @@ inline G* inherited_turn(P* p, G* g) {
   return g;
 }
 
-// The inbox has every second turn while it holds goroutines or could be filled with urgent ones.
 G* own_turn_of_inbox(P* p, G* g) {
-  p->ticks_to_look = p->inbox.is_empty() && runtime->global.urgent() == 0 ? kLookEvery : 2;
+  bool both_are_empty = p->inbox.is_empty() && runtime->global.urgent() == 0;
+  p->ticks_to_look = policy::ticks_after_inbox(both_are_empty);
   note_place(p, Place::inbox);
   own_turn(p, g);
   p->inbox_tick = p->counters.ticks.read();
@@ -85,10 +78,8 @@ G* take_stopped_if_due(M* m) {
   if (traced()) trace_queue(p);
   if (G* g = take_stopped_if_due(m)) return g;
   G* few[Inbox::kPlaces];
-  // An idle P takes the goroutines of the global queue itself.
   bool a_p_is_idle = runtime->search.view().idle != 0;
-  // Otherwise the inbox keeps room for the network.
-  std::size_t most = a_p_is_idle || !may_set_aside(p) ? 2 : Inbox::kPlaces * 3 / 4;
+  std::size_t most = policy::most_at_look(a_p_is_idle || !may_set_aside(p));
   std::size_t count = runtime->global.pop_few(runtime->ps.count(), {few, most});
   if (count != 0) {
     p->counters.global_batches.increment();
@@ -118,7 +109,7 @@ G* take_stopped_if_due(M* m) {
   if (std::exchange(p->chain_tick, tick) != tick) p->chain_since_ns = now;
   bool is_over = p->chain_is_over.load(base::relaxed);
   if (is_over) p->chain_is_over.store(false, base::relaxed);
-  if (!is_over && now - p->chain_since_ns < P::kLongestChainNs) return;
+  if (!is_over && now - p->chain_since_ns < policy::kLongestChainNs) return;
   p->ticks_to_look = 0;
   if (G* g = p->queue.next.take()) {
     put_last(m, g);  // the ring is not empty now
@@ -182,13 +173,13 @@ G* take_from_network(M* m) {
 // came due while it woke up.
 bool search_on(M* m) {
   for (std::uint32_t round = 0; round < m->spin_budget; ++round) {
-    for (int i = 0; i < kPausesPerRound; ++i) base::cpu_relax();
+    for (int i = 0; i < policy::kPausesPerRound; ++i) base::cpu_relax();
     if (runtime->world.stopping() || work_is_visible()) {
-      m->spin_budget = std::min(m->spin_budget * 2, kSpinMost);
+      m->spin_budget = policy::budget_after_success(m->spin_budget);
       return true;
     }
   }
-  m->spin_budget = std::max(m->spin_budget / 2, kSpinLeast);
+  m->spin_budget = policy::budget_after_failure(m->spin_budget);
   return false;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
+#include "sched/policy.h"
 
 namespace magpie::sched {
 
@@ -122,8 +123,7 @@ G* GlobalQueue::pop_stopped() {
 }
 
 std::size_t GlobalQueue::share_of(const Line& line, std::size_t procs) {
-  std::size_t size = line.size.load(base::relaxed);
-  return std::min(size, size / procs + 1);
+  return policy::share_of_line(line.size.load(base::relaxed), procs);
 }
 
 std::size_t GlobalQueue::pop_share(std::size_t procs, std::span<G*> out) {
@@ -141,7 +141,7 @@ std::size_t GlobalQueue::pop_from_both(std::size_t procs, std::span<G*> out, Usu
   std::size_t taken = pop_locked(urgent_, out.first(urgent));
   std::size_t usual = std::min(share_of(usual_, procs), out.size() - taken);
   bool spared = how == Usual::spared && usual != 0 &&
-                base::coarse_now_ns() - usual_.head->since_ns < kSparedNs;
+                base::coarse_now_ns() - usual_.head->since_ns < policy::kSparedNs;
   if (spared) usual = 1;
   return taken + pop_locked(usual_, out.subspan(taken, usual));
 }

@@ -77,7 +77,6 @@ class GlobalQueue {
   friend struct Layout;  // run/layout.h
 
   static constexpr std::size_t kChunk = 253;  // with the link, the time and the two marks: 2 KiB
-  static constexpr std::int64_t kSparedNs = 70'000'000;
 
   struct Chunk {
     Chunk* next;

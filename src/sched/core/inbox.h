@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "sched/policy.h"
 
 namespace magpie::sched {
 
@@ -19,7 +20,7 @@ struct G;
 
 class Inbox {
  public:
-  static constexpr std::uint32_t kPlaces = 32;
+  static constexpr std::uint32_t kPlaces = policy::kInboxPlaces;
 
   // ---- the holder
   std::uint32_t room() const { return kPlaces - size(); }

@@ -117,10 +117,7 @@ struct alignas(base::kCacheLine) P {
   base::Atomic<bool> waking{false};
   PCounters counters;
 
-  // A chain is a series of goroutines that each wake the next one. After this long it gives way to
-  // others.
-  static constexpr std::int64_t kLongestChainNs = 1'000'000;
-  // Sysmon calls this when the chain is too long.
+  // Sysmon calls this when the chain is too long (policy::kLongestChainNs).
   void end_chain() {
     chain_is_over.store(true, base::relaxed);  // relaxed, both: a request
     turns_to_clock = 0;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "sched/core/slice.h"
+#include "sched/policy.h"
 #include "sched/rest/wake.h"
 #include "sched/run/runtime.h"
 #include "sched/run/tracing.h"
@@ -66,8 +67,7 @@ void spill(M* m, G* g) {
 void put_in_inbox(M* m, std::span<G* const> woken) {
   P* p = m->p;
   Search::View view = runtime->search.view();
-  bool others_could_run_them = view.idle != 0 || view.searching != 0;
-  bool goes_to_ring = others_could_run_them || p->is_empty() || !may_set_aside(p);
+  bool goes_to_ring = policy::others_could_run(view) || p->is_empty() || !may_set_aside(p);
   std::size_t fit = goes_to_ring ? 0 : p->inbox.room();
   fit = std::min(fit, woken.size());
   for (G* g : woken.first(fit)) p->inbox.put(g);

@@ -33,6 +33,7 @@
 
 #include "base/atomic.h"
 #include "sched/core/next_slot.h"
+#include "sched/policy.h"
 
 namespace magpie::sched {
 
@@ -47,9 +48,9 @@ class RunQueue {
   static constexpr std::uint64_t kReserve = 2;
   static constexpr std::uint64_t kReserveShare = 2;
 #else
-  static constexpr std::uint64_t kSlots = 256;
-  static constexpr std::uint64_t kReserve = 16;
-  static constexpr std::uint64_t kReserveShare = 8;
+  static constexpr std::uint64_t kSlots = policy::kRingSlots;
+  static constexpr std::uint64_t kReserve = policy::kReserve;
+  static constexpr std::uint64_t kReserveShare = policy::kReserveShare;
 #endif
   static constexpr std::uint64_t kHalf = kSlots / 2;
 
@@ -126,8 +127,7 @@ class RunQueue {
       out[taken++] = pop_reserved();
     }
     std::uint64_t head = head_.load(base::acquire);
-    std::uint64_t count = (tail_.load(base::relaxed) - head) / 2;
-    if (count > kHalf - taken) count = kHalf - taken;
+    std::uint64_t count = policy::to_spill(tail_.load(base::relaxed) - head, kHalf - taken);
     for (std::uint64_t i = 0; i < count; ++i) out[taken + i] = slot(head + i).load(base::relaxed);
     // relaxed: only the owner, which is this thread, reuses the slots
     if (head_.compare_exchange_strong(head, head + count, base::relaxed, base::relaxed)) {
@@ -150,7 +150,7 @@ class RunQueue {
     for (;;) {
       std::uint64_t head = victim.head_.load(base::acquire);
       std::uint64_t tail = victim.tail_.load(base::acquire);  // [run-queue] with push's release
-      std::uint64_t count = tail - head - (tail - head) / 2;
+      std::uint64_t count = policy::to_steal(tail - head);
       if (tail == head) return nullptr;
       if (count > kHalf) continue;  // head moved between the loads: they do not belong together
       for (std::uint64_t i = 0; i < count; ++i) {
@@ -215,9 +215,7 @@ class RunQueue {
     for (;;) {
       std::uint64_t waiting = tail_.load(base::relaxed) - head;
       if (waiting == 0) return false;
-      std::uint64_t count = waiting / kReserveShare;
-      if (count > most_reserved_) count = most_reserved_;
-      if (count == 0) count = 1;
+      std::uint64_t count = policy::to_reserve(waiting, kReserveShare, most_reserved_);
       // The failure needs acquire, and GCC wants success to be no weaker. Nothing to release: only
       // the owner reads these slots and reuses them later. As a read-modify-write this does not
       // break the release sequence of earlier thieves.

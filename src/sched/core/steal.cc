@@ -5,15 +5,14 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/probe.h"
+#include "sched/policy.h"
 #include "sched/run/runtime.h"
 #include "sched/run/tracing.h"
 
 namespace magpie::sched {
 namespace {
 
-constexpr int kRounds = 4;
-constexpr std::int64_t kPatienceNs = 3'000;
-constexpr std::size_t kFewWoken = 16;
+using policy::kStealRounds;
 
 // Visits 0..n-1 once each: start anywhere, step by a number that shares no factor with n.
 class RandomOrder {
@@ -34,7 +33,7 @@ class RandomOrder {
 };
 
 void be_patient() {
-  std::int64_t until = base::now_ns() + kPatienceNs;
+  std::int64_t until = base::now_ns() + policy::kPatienceNs;
   while (base::now_ns() < until) base::cpu_relax();
 }
 
@@ -45,7 +44,7 @@ bool has_few_woken(P* victim) {
   // A record is always a G, if not always the same. A wrong guess costs one wait.
   G* oldest = victim->queue.glance();
   return oldest != nullptr && oldest->state.load(base::relaxed) == GState::runnable &&
-         victim->queue.size() < kFewWoken;
+         policy::is_few(victim->queue.size());
 }
 
 // The goroutine that runs there most likely readied the one in runnext, and is about to block. Then
@@ -58,8 +57,9 @@ G* steal_runnext(P* victim) {
   if (g == nullptr) return nullptr;
   std::uint64_t inherited = victim->counters.inherited.read();
   be_patient();
-  if (victim->counters.inherited.read() != inherited) return nullptr;
-  if (victim->waking.load(base::relaxed)) return nullptr;  // relaxed: only a hint
+  bool has_taken = victim->counters.inherited.read() != inherited;
+  bool is_waking = victim->waking.load(base::relaxed);  // relaxed: only a hint
+  if (!policy::may_steal_runnext(has_taken, is_waking)) return nullptr;
   return victim->queue.next.steal(g) ? g : nullptr;
 }
 
@@ -102,7 +102,7 @@ G* steal(M* m) {
   bool was_patient = runtime->chaos.one_in(2);
   if (runtime->chaos.one_in(4)) return nullptr;
   Misses misses(p);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kStealRounds; ++round) {
     for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
          !order.done();) {
       P* victim = ps[order.next()];
@@ -121,7 +121,7 @@ G* steal(M* m) {
         misses.tell_of_steal(victim, moved, 0);
         return g;
       }
-      if (round != kRounds - 1) {
+      if (!policy::looks_at_runnext(round)) {
         misses.add(victim);
         continue;
       }

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/probe.h"
 #include "sched/core/queues.h"
+#include "sched/policy.h"
 #include "sched/run/runtime.h"
 #include "sched/run/tracing.h"
 
@@ -16,7 +17,7 @@ namespace {
 using timer::Timer;
 using timer::TimerSet;
 
-constexpr std::size_t kTimersAtOnce = 64;
+using policy::kTimersAtOnce;
 constexpr std::uint32_t kTurnsPerExactLook = 8;
 
 // Fetches the frames through which a parked goroutine returns first.

@@ -36,6 +36,7 @@
 
 #include "base/atomic.h"
 #include "base/fence.h"
+#include "sched/policy.h"
 
 namespace magpie::sched {
 
@@ -74,13 +75,13 @@ class Search {
     // [search-or-sleep] between the publication and this read; other side: before_second_look()
     base::light_fence();
     now = view();
-    return now.searching == 0 && now.idle != 0;
+    return policy::needs_searcher(now);
   }
 
   // An M with a P and no work wants to search. False: enough other Ms search.
   [[nodiscard]] bool try_start(std::uint32_t procs) {
     View now = view();
-    if (2 * now.searching >= procs - now.idle) return false;
+    if (!policy::may_search(now, procs)) return false;
     word_.fetch_add(kSearcher, base::seq_cst);
     return true;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/other_thread.h"
+#include "sched/policy.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
 #include "sched/taking/hand_off.h"
@@ -128,9 +129,9 @@ void Sysmon::ask_for_turns_of_others(P* p) {
   if (std::exchange(seen.looks, looks) != looks) seen.looks_since_ns = now_ns_;
   bool others_wait = !p->queue.looks_empty() || !runtime->global.empty() || p->has_out_of_sight();
   if (!others_wait) return;
-  if (now_ns_ - seen.ticks_since_ns >= P::kLongestChainNs) p->end_chain();
-  if (now_ns_ - seen.looks_since_ns >= P::kLongestChainNs) p->ticks_to_look = 0;
-  look_again_in(P::kLongestChainNs);
+  if (now_ns_ - seen.ticks_since_ns >= policy::kLongestChainNs) p->end_chain();
+  if (now_ns_ - seen.looks_since_ns >= policy::kLongestChainNs) p->ticks_to_look = 0;
+  look_again_in(policy::kLongestChainNs);
 }
 
 // A goroutine that runs others in place, by joining them, counts turns all the time. So it never

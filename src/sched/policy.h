@@ -1,0 +1,128 @@
+// policy.h: the decisions of the scheduler, without its queues, threads and atomics.
+//
+// Each function takes numbers and returns a decision. The scheduler calls them where it decides;
+// `magpie lab` calls the same functions in a simulation (src/lab), with alternatives beside them.
+// So a figure of the lab speaks of the product's policy and not of a copy. docs/design/stealing.md
+// says what the lab found, docs/fairness.md what each line is for.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace magpie::sched::policy {
+
+// ---- the ring of a P (run_queue.h)
+
+inline constexpr std::uint64_t kRingSlots = 256;
+inline constexpr std::uint64_t kReserve = 16;
+inline constexpr std::uint64_t kReserveShare = 8;
+
+// A thief takes the oldest half, rounded up, of what stands in the victim's ring.
+constexpr std::uint64_t to_steal(std::uint64_t waiting) { return waiting - waiting / 2; }
+
+// The owner of a full ring spills the oldest half to the global queue, together with the goroutine
+// that found no room. `room` is what is left in the batch after the reserved ones.
+constexpr std::uint64_t to_spill(std::uint64_t waiting, std::uint64_t room) {
+  std::uint64_t count = waiting / 2;
+  if (count > room) count = room;
+  return count;
+}
+
+// The owner sets the oldest aside for itself, a batch at a time. `waiting` is not 0.
+constexpr std::uint64_t to_reserve(std::uint64_t waiting, std::uint64_t share, std::uint64_t most) {
+  std::uint64_t count = waiting / share;
+  if (count > most) count = most;
+  if (count == 0) count = 1;
+  return count;
+}
+
+// ---- turns of a P (find_work.cc)
+
+inline constexpr std::int32_t kLookEvery = 61;  // ticks; prime: does not fall in step with programs
+// A chain of goroutines from runnext reads the clock after kTurnsPerClock turns. These turns count
+// as kTicksPerClock ticks.
+inline constexpr std::int32_t kTurnsPerClock = 64;
+inline constexpr std::int32_t kTicksPerClock = 16;
+// A chain is a series of goroutines that each wake the next one. After this long it gives way.
+inline constexpr std::int64_t kLongestChainNs = 1'000'000;
+
+inline constexpr std::uint32_t kInboxPlaces = 32;
+
+// Ticks to the next look after a turn of the inbox: it has every second turn while it holds
+// goroutines or could be filled with urgent ones.
+constexpr std::int32_t ticks_after_inbox(bool both_are_empty) {
+  return both_are_empty ? kLookEvery : 2;
+}
+
+// How many a P that has work of its own takes from the global queue at a look. An idle P takes them
+// itself; otherwise the inbox keeps room for the network.
+constexpr std::size_t most_at_look(bool others_take_them) {
+  return others_take_them ? 2 : kInboxPlaces * 3 / 4;
+}
+
+// Goroutines that nobody of this P woke go to the ring, not to the inbox, if others could run them.
+template <class View>
+constexpr bool others_could_run(const View& now) {
+  return now.idle != 0 || now.searching != 0;
+}
+
+// ---- the global queue (global_queue.cc)
+
+inline constexpr std::int64_t kSparedNs = 70'000'000;  // a usual line is spared for so long
+
+// The share of a line that one of `procs` Ps takes.
+constexpr std::size_t share_of_line(std::size_t size, std::size_t procs) {
+  return std::min(size, size / procs + 1);
+}
+
+// ---- stealing (steal.cc)
+
+inline constexpr int kStealRounds = 4;
+inline constexpr std::int64_t kPatienceNs = 3'000;
+inline constexpr std::size_t kFewWoken = 16;
+
+// A thief waits once before it takes from a ring whose oldest goroutine was woken, if it holds only
+// a few: they come one by one, and would each run for a single step.
+constexpr bool is_few(std::size_t waiting) { return waiting < kFewWoken; }
+
+// Only in the last round a thief looks at runnext. It takes the goroutine there if it is still
+// there after kPatienceNs, in which the victim took nothing from the slot and woke no thread.
+constexpr bool looks_at_runnext(int round) { return round == kStealRounds - 1; }
+constexpr bool may_steal_runnext(bool victim_took_from_it, bool victim_is_waking) {
+  return !victim_took_from_it && !victim_is_waking;
+}
+
+// ---- searching and sleeping (rest/search.h, find_work.cc)
+
+inline constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
+inline constexpr std::uint32_t kSpinMost = 64;
+inline constexpr int kPausesPerRound = 32;
+
+// A View has two numbers: the Ms that are `searching`, and the Ps that are `idle`.
+
+// Work was published: a searcher is started if there is none and a P is idle.
+template <class View>
+constexpr bool needs_searcher(const View& now) {
+  return now.searching == 0 && now.idle != 0;
+}
+
+// An M with a P and no work may search: at most half as many search as Ps are busy.
+template <class View>
+constexpr bool may_search(const View& now, std::uint32_t procs) {
+  return 2 * now.searching < procs - now.idle;
+}
+
+// A searcher goes on for about as long as it has paid before.
+constexpr std::uint32_t budget_after_success(std::uint32_t rounds) {
+  return std::min(rounds * 2, kSpinMost);
+}
+constexpr std::uint32_t budget_after_failure(std::uint32_t rounds) {
+  return std::max(rounds / 2, kSpinLeast);
+}
+
+// ---- timers (rest/fire.cc)
+
+inline constexpr std::size_t kTimersAtOnce = 64;
+
+}  // namespace magpie::sched::policy
