@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -56,5 +57,39 @@ struct DoctorOptions {
   int seconds = 3;     // how long a process is watched
 };
 int doctor(const DoctorOptions& options);
+
+// ---- the simulation
+struct LabOptions {
+  std::vector<std::string> loads;  // empty: all
+  std::vector<std::uint32_t> procs = {1, 2, 4, 16, 64};
+  std::vector<std::string> policies;  // changes of the product's policy, or "all"
+  std::vector<std::string> costs;     // changes of the measured costs
+  std::uint64_t seed = 1;
+  std::uint64_t count = 0;
+  std::int64_t work_ns = 0;
+  double busy = 0.7;
+  std::uint32_t group = 0;  // Ps that are near each other
+  bool json = false;
+  std::string svg;  // the file for a plot; empty: none
+  std::vector<std::string> values = {"time", "steals", "p99", "cost"};  // of the plot
+};
+int lab_tables(const LabOptions& options);
+int lab_models();
+int lab_calibrate();
+
+struct LabMeasureOptions {
+  std::vector<int> procs = {1, 2, 4};
+  int runs = 40;
+};
+int lab_measure(const LabMeasureOptions& options);
+
+struct LabReplayOptions {
+  std::string file;
+  std::vector<std::string> policies;
+  std::vector<std::string> costs;
+  std::uint32_t procs = 0;  // 0: as many as were traced
+  std::uint64_t seed = 1;
+};
+int lab_replay(const LabReplayOptions& options);
 
 }  // namespace magpie::command

@@ -33,6 +33,9 @@ class CommandLine {
     add_run();
     add_trace();
     add_live();
+#if MAGPIE_HAS_LAB
+    add_lab();
+#endif
   }
 
   int run(int argc, char** argv) {
@@ -120,6 +123,64 @@ class CommandLine {
     does(examine, [this] { return doctor(doctor_); });
   }
 
+#if MAGPIE_HAS_LAB
+  void add_lab() {
+    CLI::App* lab = app_.add_subcommand("lab", "Simulate the scheduler's policy, and others");
+    lab->require_subcommand(1);
+
+    CLI::App* tables = lab->add_subcommand("run", "Loads under policies, as a table or a plot");
+    tables->add_option("--load", lab_.loads, "Names of loads; without it all")->delimiter(',');
+    tables->add_option("--procs", lab_.procs, "Numbers of Ps, 1 to 4096")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    tables->add_option("--policy", lab_.policies,
+                       "Changes of the policy, as amount=one or amount=one,end=newest; once for "
+                       "each policy; all: every alternative");
+    tables->add_option("--cost", lab_.costs, "Changes of the costs in ns, as wake=5000");
+    tables->add_option("--seed", lab_.seed, "Of all chance")->capture_default_str();
+    tables->add_option("--count", lab_.count, "Goroutines, requests or rounds");
+    tables->add_option("--work", lab_.work_ns, "Of one of them, in ns");
+    tables->add_option("--busy", lab_.busy, "The part of all Ps that open loads need")
+        ->capture_default_str()
+        ->check(CLI::Range(0.01, 2.0));
+    tables->add_option("--group", lab_.group, "Ps that are near each other; 0: all are");
+    tables->add_flag("--json", lab_.json, "JSON instead of a table");
+    tables->add_option("--svg", lab_.svg, "Write a plot to this file too");
+    tables->add_option("--values", lab_.values, "What the plot shows")
+        ->delimiter(',')
+        ->capture_default_str();
+    does(tables, [this] { return lab_tables(lab_); });
+
+    CLI::App* models = lab->add_subcommand("models", "Published models, and what the lab gives");
+    does(models, [] { return lab_models(); });
+
+    CLI::App* calibrate = lab->add_subcommand("calibrate", "Measure the costs on this machine");
+    does(calibrate, [] { return lab_calibrate(); });
+
+    CLI::App* measure =
+        lab->add_subcommand("measure", "Run loads on the real runtime, beside the simulation");
+    measure->add_option("--procs", lab_measure_.procs, "Numbers of Ps")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str();
+    measure->add_option("--runs", lab_measure_.runs, "Runs of each load")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 10'000));
+    does(measure, [this] { return lab_measure(lab_measure_); });
+
+    CLI::App* replay =
+        lab->add_subcommand("replay", "What a traced program would have done under other policies");
+    replay->add_option("file", lab_replay_.file, "The trace file")->required();
+    replay->add_option("--policy", lab_replay_.policies, "As for lab run; all: every alternative");
+    replay->add_option("--cost", lab_replay_.costs, "Changes of the costs in ns");
+    replay->add_option("--procs", lab_replay_.procs, "Ps; without it as many as were traced")
+        ->check(CLI::Range(1, 4096));
+    replay->add_option("--seed", lab_replay_.seed, "Of all chance")->capture_default_str();
+    does(replay, [this] { return lab_replay(lab_replay_); });
+  }
+#endif
+
   CLI::App app_;
   std::function<int()> action_;
   RunOptions run_;
@@ -130,6 +191,11 @@ class CommandLine {
   int delay_ms_ = 1000;
   std::string dump_;
   DoctorOptions doctor_;
+#if MAGPIE_HAS_LAB
+  LabOptions lab_;
+  LabMeasureOptions lab_measure_;
+  LabReplayOptions lab_replay_;
+#endif
 };
 
 }  // namespace
