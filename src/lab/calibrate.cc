@@ -100,8 +100,8 @@ Ns wake_up_cost() {
 // takes a few microseconds; if one does not run, the batch is not the smallest.
 Ns line_cost() {
   constexpr int kTrips = 200;
-  std::atomic<int> ball{0};
-  std::atomic<bool> ends{false};
+  std::atomic<int> ball{0};       // atomic, a hint: odd: the other thread has it, even: this one
+  std::atomic<bool> ends{false};  // atomic, a hint: the other thread shall end
   std::thread other([&] {
     while (!ends.load(std::memory_order_relaxed)) {
       int seen = ball.load(std::memory_order_acquire);
@@ -141,8 +141,8 @@ struct WakeCosts {
 // A sleeping thread is woken: what the call costs, and when the thread runs.
 WakeCosts wake_costs() {
   constexpr int kWakes = 300;
-  std::atomic<std::uint32_t> word{0};
-  std::atomic<Ns> woke_at{0};
+  std::atomic<std::uint32_t> word{0};  // atomic, a hint: the round, on which the sleeper waits
+  std::atomic<Ns> woke_at{0};          // atomic, a hint: written by the sleeper, 0: not yet
   std::thread sleeper([&] {
     for (std::uint32_t round = 0; round < kWakes; ++round) {
       while (word.load(std::memory_order_acquire) == round) futex(word, FUTEX_WAIT_PRIVATE, round);

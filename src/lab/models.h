@@ -17,7 +17,7 @@ double steal_half_term(std::uint32_t m, std::uint64_t tasks, int runs, std::uint
 double steal_half_term_of_machine(std::uint32_t m, std::uint64_t tasks, int runs,
                                   std::uint64_t seed);
 
-// Mitzenmacher (1998): Poisson arrivals at each processor, exponential work with mean 1; a processor
+// Mitzenmacher (1998): Poisson arrivals at each processor, exponential work of mean 1; a processor
 // that runs empty tries one victim once, and takes one task of at least two. The mean time in the
 // system: predicted for infinitely many processors, and of the machine.
 double steal_one_time_predicted(double busy);
@@ -28,8 +28,8 @@ struct Measured {
 Measured steal_one_time_of_machine(std::uint32_t procs, double busy, double units,
                                    std::uint64_t seed);
 
-// Van Houdt (2018): idle servers look for waiting jobs (stealing), or servers with waiting jobs look
-// for idle ones (sharing), each at rate `rate`.
+// Van Houdt (2018): idle servers look for waiting jobs (stealing), or servers with waiting jobs
+// look for idle ones (sharing), each at rate `rate`.
 struct Probing {
   double time = 0;      // mean, in the system
   double messages = 0;  // per server and unit of time

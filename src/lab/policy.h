@@ -1,4 +1,4 @@
-// policy.h: the policy that a simulation runs: the product's, or an alternative to one of its rules.
+// policy.h: the policy that a simulation runs: the product's, or one with other rules.
 //
 // The default of each field is what the product does, decided by the functions of sched/policy.h.
 #pragma once

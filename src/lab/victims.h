@@ -1,7 +1,7 @@
 // victims.h: in which order a thief of the simulation looks at the other Ps.
 //
-// One object per P. begin() starts a round, next() names victims until it returns none. The order of
-// the product by topology fits in as one more class.
+// One object per P. begin() starts a round, next() names victims until it returns none. An order by
+// the product's topology fits in as one more class.
 #pragma once
 
 #include <cstdint>

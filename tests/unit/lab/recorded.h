@@ -1,6 +1,6 @@
-// recorded.h: what `magpie lab measure --procs 1 --runs 200` printed on 18 November 2026, on two busy
-// virtual CPUs: only runs whose threads did not wait for a CPU count. Rows for 2 and 4 Ps need an
-// idle machine, and `magpie lab measure --procs 1,2,4 --runs 200`.
+// recorded.h: what `magpie lab measure --procs 1 --runs 200` printed on 18 November 2026, on two
+// busy virtual CPUs: only runs whose threads did not wait for a CPU count. Rows for 2 and 4 Ps need
+// an idle machine, and `magpie lab measure --procs 1,2,4 --runs 200`.
 #pragma once
 
 namespace magpie::lab {
