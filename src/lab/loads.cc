@@ -12,7 +12,6 @@ struct Note {
   std::uint32_t kind = 0, depth = 0;
   std::uint64_t left = 0;
   TaskId other = kNoTask;
-  Ns work = 0;
 };
 
 class Notes {
@@ -49,7 +48,7 @@ class ForkJoin : public Load {
   ForkJoin(std::uint32_t depth, Ns work) : depth_(depth), work_(work) {}
   void begin(Machine& machine) override {
     const TaskId root = machine.make();
-    notes_[root] = {0, depth_, 2, kNoTask, 0};
+    notes_[root] = {0, depth_, 2, kNoTask};
     machine.start_at(0, root);
   }
   Step step(Machine& machine, TaskId task) override {
@@ -60,7 +59,7 @@ class ForkJoin : public Load {
       ++note.kind;
       const std::uint32_t depth = note.depth - 1;
       const TaskId child = machine.make();
-      notes_[child] = {0, depth, 2, task, 0};
+      notes_[child] = {0, depth, 2, task};
       return {0, What::spawn, child};
     }
     if (note.left != 0) return {0, What::park};
@@ -124,7 +123,7 @@ class Batches : public Load {
   }
   void called(Machine& machine, std::uint64_t number) override {
     const TaskId root = machine.make();
-    notes_[root] = {1, 0, size_, kNoTask, 0};
+    notes_[root] = {1, 0, size_, kNoTask};
     machine.arrive(root);
     if (number + 1 == batches_) return;
     const double gap =
@@ -162,7 +161,7 @@ class PingPong : public Load {
     if (task == root_) {
       if (started_ == 2 * pairs_) return {0, What::end};
       const TaskId next = machine.make();
-      notes_[next] = {static_cast<std::uint32_t>(started_ % 2), 0, rounds_, kNoTask, 0};
+      notes_[next] = {static_cast<std::uint32_t>(started_ % 2), 0, rounds_, kNoTask};
       if (started_ % 2 == 1) {
         notes_[next].other = last_;
         notes_[last_].other = next;
@@ -206,7 +205,7 @@ class Timers : public Load {
       if (started_ == sleepers_) return {0, What::end};
       ++started_;
       const TaskId next = machine.make();
-      notes_[next] = {0, 0, rounds_, kNoTask, 0};
+      notes_[next] = {0, 0, rounds_, kNoTask};
       return {0, What::spawn, next};
     }
     Note& note = notes_[task];

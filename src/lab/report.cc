@@ -155,7 +155,7 @@ void print_json(std::ostream& out, const Header& header, const std::vector<Row>&
         << ", \"far_steals\": " << row.result.far_steals << ", \"stolen\": " << row.result.stolen
         << ", \"runnext_stolen\": " << row.result.runnext_stolen
         << ", \"probes\": " << row.result.probes << ", \"wakes\": " << row.result.wakes
-        << ", \"spills\": " << row.result.spills
+        << ", \"searches\": " << row.result.searches << ", \"spills\": " << row.result.spills
         << ", \"p50_ns\": " << row.result.latency.quantile(0.5)
         << ", \"p99_ns\": " << row.result.latency.quantile(0.99)
         << ", \"fairness\": " << format("%.4f", row.result.fairness())
