@@ -9,7 +9,7 @@
 #include <cstdio>
 
 int main() {
-  constexpr int kHeavy = 3, kLight = 200;
+  constexpr int kHeavy = 3, kLight = 1000;
   std::atomic<int> light_done = 0, heavy_begun = 0, light_done_first = 0;
 
   magpie::Stats stats = magpie::run(magpie::Options{.procs = 1}, [&] {

@@ -218,6 +218,42 @@ TEST(Fairness, WithoutPreemptionNothingIsKeptInAnInboxBehindALoop) {
   for (int round = 0; round < 20; ++round) keep_goroutines_in_line_behind_a_loop();
 }
 
+// Beside plain threads that keep the CPUs busy, a thread that gets a P comes late, and loops lose
+// their CPU before their slice is over. Stopped loops must not have every turn for that.
+TEST(FairnessOfStops, StoppedLoopsLeaveTurnsToTheUsualLineOnABusyMachine) {
+  std::atomic<bool> stop_burning{false};
+  std::vector<std::thread> burners;
+  for (int i = 0; i < 4 * num_cpu(); ++i) {
+    burners.emplace_back([&] {
+      while (!stop_burning.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  run(Options{.procs = 1}, [] {
+    constexpr int kLoops = 3, kShort = 1000;  // more than fit in the ring
+    std::atomic<int> begun{0}, done{0};
+    std::atomic<bool> give_up{false};
+    WaitGroup all;
+    for (int i = 0; i < kLoops; ++i) {
+      all.go([&] {
+        ++begun;
+        while (done.load(std::memory_order_relaxed) < kShort && !give_up) {
+        }
+      });
+    }
+    while (begun == 0) yield();
+    for (int i = 0; i < kShort; ++i) all.go([&] { ++done; });
+    EXPECT_TRUE(eventually([&] {
+      sleep_for(1ms);
+      return done == kShort;
+    })) << done;
+    give_up = true;
+    all.wait();
+  });
+  stop_burning = true;
+  for (std::thread& burner : burners) burner.join();
+}
+
 // Two pairs, each of which wakes each other; one does a thousand times as much in each step.
 TEST(Fairness, PairsThatWakeEachOtherGetTimeNotTurns) {
   run(Options{.procs = 1}, [] {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/atomic.h"
 #include "base/random.h"
@@ -74,6 +75,7 @@ struct alignas(base::kCacheLine) P {
   base::Random random;
   GCache records;
   stack::Cache stacks;
+  std::int64_t stopped_again_ns = 0;     // when that is over, see begin_hold()
   std::uint64_t fire_again_at_tick = 0;  // set after many timers came due together, see fire.cc
   trace::Place came_from = trace::Place::ring;  // for traces, see note_place()
   std::uint64_t traced_inherited = 0;           // counters.inherited at the last `run` event
@@ -83,9 +85,8 @@ struct alignas(base::kCacheLine) P {
   bool wanted_by_searcher = false;  // while the P waits for a thread
   std::int64_t wanted_since_ns = 0;
 
-  // Sysmon writes it while it has the P, the holder reads it. From then on the next stopped
-  // goroutine may have a turn although others wait.
-  std::int64_t stopped_again_ns = 0;
+  // Sysmon writes it while it has the P: for so long other goroutines go before stopped ones.
+  std::int64_t stopped_pause_ns = 0;
 
   // sysmon only: what it saw when it last looked
   struct Seen {
@@ -140,6 +141,9 @@ struct alignas(base::kCacheLine) P {
   void begin_hold(M* m, std::int64_t now_ns) {
     holder.store(m, base::release);  // [grip] what sysmon learns of m through it is older
     held_since_ns.store(now_ns, base::relaxed);
+    // From now on, not since the P was taken: a thread that waits for a CPU may come later than
+    // that.
+    if (stopped_pause_ns != 0) stopped_again_ns = now_ns + std::exchange(stopped_pause_ns, 0);
   }
   void end_hold(std::int64_t now_ns) {
     holder.store(nullptr, base::relaxed);

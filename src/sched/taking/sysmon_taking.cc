@@ -96,12 +96,10 @@ void Sysmon::note_taken(P* p, M* m, Because because, Need need) {
     // For people: the M runs user code, most likely still in the same goroutine.
     [[maybe_unused]] const G* g = m->current;
     MAGPIE_PROBE(preempt, g->id, p->index, reinterpret_cast<const pid_t&>(m->os.tid));
-  }
-  if (because == Because::ran_long) {
     std::int64_t used = base::cpu_ns_of(m->os.tid.load(base::relaxed)) - p->seen.turn.cpu_ns;
     // At most a slice: nobody waited for the P before that.
     std::int64_t slice_ns = std::chrono::nanoseconds(runtime->options.time_slice).count();
-    p->stopped_again_ns = now_ns_ + (kPartsPerStopped - 1) * std::min(used, slice_ns);
+    p->stopped_pause_ns = (kPartsPerStopped - 1) * std::min(used, slice_ns);
   }
   if (m->is_in_blocking_call()) runtime->long_calls.note_taken();
   if (need == Need::urgent) p->ticks_to_look = 0;  // the next holder looks there first
