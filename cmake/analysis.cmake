@@ -1,7 +1,7 @@
 # The room analysis: the library magpie_analysis (magpie::analysis). It names functions with libdw
 # where that is there.
 
-magpie_add_library_room(analysis magpie)
+magpie_add_library_room(analysis magpie STATIC)
 find_path(MAGPIE_LIBDW_INCLUDE_DIR elfutils/libdwfl.h)
 find_library(MAGPIE_LIBDW dw)
 if(MAGPIE_LIBDW_INCLUDE_DIR AND MAGPIE_LIBDW)

@@ -7,13 +7,43 @@ set(magpie_rooms_file ${CMAKE_CURRENT_SOURCE_DIR}/tools/rooms.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${magpie_rooms_file})
 file(STRINGS ${magpie_rooms_file} magpie_room_lines REGEX "^[a-z]")
 
-add_library(magpie STATIC)
+add_library(magpie)  # static, or with BUILD_SHARED_LIBS shared
 add_library(magpie::magpie ALIAS magpie)
 target_include_directories(magpie PUBLIC
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(magpie PUBLIC cxx_std_20)
 target_link_libraries(magpie PUBLIC Threads::Threads)
+
+# A shared library shows what MAGPIE_API marks and nothing else. Static ones are compiled as if this
+# were not here.
+if(BUILD_SHARED_LIBS)
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+  # current.h needs the thread's static block for one variable, so the library's block lies there
+  # anyway. It is small enough for what libc keeps free for libraries that come later by dlopen.
+  set(magpie_shared_options -ftls-model=initial-exec -fno-semantic-interposition)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${magpie_shared_options}>")
+  # Before 1.0 a minor version may change the interface.
+  set(magpie_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(PROJECT_VERSION_MAJOR GREATER 0)
+    set(magpie_soversion ${PROJECT_VERSION_MAJOR})
+  endif()
+endif()
+
+# What makes a shared library of `target` one that others can rely on.
+function(magpie_make_shareable target)
+  if(NOT BUILD_SHARED_LIBS)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${magpie_soversion} INSTALL_RPATH "$ORIGIN")
+  # Signal handlers, handlers of fork and what runs at a thread's end outlive the last dlclose:
+  # nodelete keeps their code.
+  target_link_options(${target} PRIVATE
+    LINKER:--no-undefined LINKER:-Bsymbolic-functions LINKER:-z,nodelete)
+endfunction()
+magpie_make_shareable(magpie)
 
 set(magpie_no_red_zone "")
 set(magpie_no_shadow_stack "")
@@ -68,9 +98,13 @@ macro(magpie_leave_out room why)
 endmacro()
 
 # A room with a library of its own, magpie::<room>, on top of `base`; called by cmake/<room>.cmake.
+# One without public headers says STATIC: in a shared build it is a part of those that use it.
 function(magpie_add_library_room room base)
   file(GLOB sources CONFIGURE_DEPENDS src/${room}/*.cc src/${room}/*.h)
-  add_library(magpie_${room} STATIC ${sources})
+  add_library(magpie_${room} ${ARGN} ${sources})
+  if(NOT ARGN)
+    magpie_make_shareable(magpie_${room})
+  endif()
   add_library(magpie::${room} ALIAS magpie_${room})
   set_target_properties(magpie_${room} PROPERTIES EXPORT_NAME ${room} MAGPIE_BASE ${base})
   set_target_properties(magpie_${room} PROPERTIES

@@ -12,9 +12,13 @@ if(NOT TARGET magpie_analysis)
 endif()
 
 magpie_add_library_room(view magpie_http)
-target_link_libraries(magpie_view PUBLIC magpie_analysis)
-set_target_properties(magpie_view PROPERTIES
-  MAGPIE_PC_REQUIRES "magpie-analysis = ${PROJECT_VERSION}")
+if(BUILD_SHARED_LIBS)
+  target_link_libraries(magpie_view PRIVATE magpie_analysis)
+else()
+  target_link_libraries(magpie_view PUBLIC magpie_analysis)
+  set_target_properties(magpie_view PROPERTIES
+    MAGPIE_PC_REQUIRES "magpie-analysis = ${PROJECT_VERSION}")
+endif()
 
 file(GLOB magpie_web_files CONFIGURE_DEPENDS web/*.html web/*.css web/*.js)
 set(magpie_page_bytes ${CMAKE_CURRENT_BINARY_DIR}/page_bytes.cc)

@@ -7,11 +7,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
+
 namespace magpie {
 
 namespace detail {
 // Declares that the calling goroutine is about to block its thread. Does nothing on a plain thread.
-class BlockingCall {
+class MAGPIE_API BlockingCall {
  public:
   BlockingCall() noexcept;
   ~BlockingCall();
@@ -37,7 +39,7 @@ decltype(auto) blocking(F&& f) {
 // lives: for libraries that keep state per thread. Nests. Slows the goroutine down, since each wait
 // switches threads. If the goroutine ends while one lives, its thread ends too, unless it is the
 // thread that called run(). Does nothing on a plain thread.
-class ThreadLock {
+class MAGPIE_API ThreadLock {
  public:
   ThreadLock() noexcept;
   ~ThreadLock();

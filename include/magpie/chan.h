@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/chan_core.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/element.h>
@@ -25,7 +26,7 @@ namespace magpie {
 
 // Thrown by a send on a closed channel, by a second close(), and by a select() that finds a channel
 // closed whose handler takes a value only.
-class ClosedChannel : public std::logic_error {
+class MAGPIE_API ClosedChannel : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };

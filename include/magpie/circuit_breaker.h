@@ -10,12 +10,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/sync.h>
 
 namespace magpie {
 
 // Thrown by CircuitBreaker::call() instead of calling.
-class CircuitOpen : public std::runtime_error {
+class MAGPIE_API CircuitOpen : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -29,7 +30,7 @@ class CircuitOpen : public std::runtime_error {
 // Only calls that began since the breaker last opened or closed count. Calls of goroutines that
 // run() has dropped are forgotten. Any number of goroutines and threads may use a breaker at once.
 // Nothing here blocks for long.
-class CircuitBreaker {
+class MAGPIE_API CircuitBreaker {
  public:
   struct Options {
     int failures = 5;                                              // in a row, that open it

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -27,7 +28,7 @@ namespace magpie {
 // the waiter returns no_timeout, or the notification goes to the next waiter.
 //
 // May be destroyed as soon as all waiters have been notified; their calls need not have returned.
-class CondVar {
+class MAGPIE_API CondVar {
  public:
   constexpr CondVar() = default;
   ~CondVar();

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/shared_function.h>
@@ -31,7 +32,7 @@ namespace detail {
 struct ContextNode;  // src/flow/context.cc
 
 // A key and its value.
-struct ContextValue {
+struct MAGPIE_API ContextValue {
   virtual ~ContextValue() = default;
   virtual bool has_key(const std::type_info& key_type, const void* key) const = 0;
   // Null: the value is of another type.
@@ -69,7 +70,7 @@ class Context;
 
 // A function that waits for the end of a context (Context::after_func). One goroutine or thread may
 // use it at a time.
-class AfterFunc {
+class MAGPIE_API AfterFunc {
  public:
   AfterFunc(AfterFunc&& other) noexcept;
   AfterFunc& operator=(AfterFunc&& other) noexcept;
@@ -108,7 +109,7 @@ class AfterFunc {
 // handle: copies name the same context, and every function may be called from any goroutine or
 // thread. A context lives as long as a handle to it, or to one made from it: keep one while
 // somebody waits for done().
-class Context {
+class MAGPIE_API Context {
  public:
   // The root: it is never cancelled and has no deadline and no values.
   static Context background();

@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include <magpie/detail/api.h>
 #include <magpie/http/middleware.h>
 #include <magpie/net/address.h>
 
@@ -46,7 +47,7 @@ struct ServeOptions {
 };
 
 // Serves until it is destroyed. Movable.
-class [[nodiscard]] Server {
+class MAGPIE_API [[nodiscard]] Server {
  public:
   Server() noexcept;  // serves nothing
   Server(Server&& other) noexcept;
@@ -69,15 +70,15 @@ class [[nodiscard]] Server {
 // Shows the running program at "127.0.0.1:6060", "localhost:0" or "unix:/path", in goroutines of
 // its own. Returns at once. A goroutine has to call it. Throws std::invalid_argument for an address
 // that is not a loopback address without a token; else as http::Server::listen().
-Server serve(std::string_view where = "127.0.0.1:0", ServeOptions options = {});
+MAGPIE_API Server serve(std::string_view where = "127.0.0.1:0", ServeOptions options = {});
 
 // Shows a trace file instead, as `magpie trace view` does. Throws std::runtime_error if the file is
 // no trace; else as serve().
-Server serve_trace(const std::string& path, std::string_view where = "127.0.0.1:0",
-                   ServeOptions options = {});
+MAGPIE_API Server serve_trace(const std::string& path, std::string_view where = "127.0.0.1:0",
+                              ServeOptions options = {});
 
 // A handler for a server of your own, with the same checks. In a route that ends in {rest...} it
 // answers all paths above; in another it answers what the last part of the path names.
-http::Handler handler(ServeOptions options = {});
+MAGPIE_API http::Handler handler(ServeOptions options = {});
 
 }  // namespace magpie::debug

@@ -24,6 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include <magpie/detail/api.h>
+
 namespace magpie {
 
 // A place in the program's code.
@@ -77,11 +79,11 @@ enum class Fold { yes, no };
 
 // A snapshot, with functions and lines looked up. Callable by goroutines and plain threads. Empty
 // when no runtime runs.
-GoroutineDump dump_goroutines(Fold fold = Fold::yes);
+MAGPIE_API GoroutineDump dump_goroutines(Fold fold = Fold::yes);
 
 // The same as text. To a descriptor: nothing is thrown, and what cannot be written is dropped.
-void dump(std::ostream& out);
-void dump(int descriptor);
+MAGPIE_API void dump(std::ostream& out);
+MAGPIE_API void dump(int descriptor);
 
 // A goroutine that kept its thread for longer than MAGPIE_DEBUG=slow=... or Options::report_slow
 // allows.
@@ -97,11 +99,11 @@ struct SlowGoroutine {
 
 // What to do with such a goroutine instead of a line on stderr. Called on a thread of the runtime's
 // own, one at a time. An empty function restores the default.
-void on_slow(std::function<void(const SlowGoroutine&)> handler);
+MAGPIE_API void on_slow(std::function<void(const SlowGoroutine&)> handler);
 
 // Where the runtime's own messages go instead of stderr. Called by any thread, also in signal
 // handlers and inside the runtime: it must not allocate, lock or call the runtime. Null: stderr.
 using LogHook = void (*)(std::string_view line);
-LogHook set_log_hook(LogHook hook);
+MAGPIE_API LogHook set_log_hook(LogHook hook);
 
 }  // namespace magpie

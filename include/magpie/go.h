@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/task.h>
 #include <magpie/detail/with_context.h>
@@ -214,6 +215,6 @@ auto spawn(const GoOptions& options, F&& f, Args&&... args) {
 // Sets what happens to exceptions that leave goroutines from now on, instead of ending the program
 // where they are thrown. The failing goroutine calls the handler after unwinding, inside a catch
 // block, and ends when the handler returns. An empty function restores the default.
-void on_uncaught(std::function<void(std::exception_ptr)> handler);
+MAGPIE_API void on_uncaught(std::function<void(std::exception_ptr)> handler);
 
 }  // namespace magpie

@@ -9,15 +9,17 @@
 #include <memory>
 #include <utility>
 
+#include <magpie/detail/api.h>
+
 namespace magpie {
 
 namespace detail {
-std::uint64_t new_local_key();
+MAGPIE_API std::uint64_t new_local_key();
 // The value that the calling goroutine, or plain thread, has for the key. Null: none.
-void* find_local(std::uint64_t key) noexcept;
+MAGPIE_API void* find_local(std::uint64_t key) noexcept;
 // Replaces the value and destroys the old one. If it throws std::bad_alloc, it has destroyed the
 // new one.
-void store_local(std::uint64_t key, void* value, void (*destroy)(void*));
+MAGPIE_API void store_local(std::uint64_t key, void* value, void (*destroy)(void*));
 }  // namespace detail
 
 // A variable of which each goroutine has its own value. The first use makes it from T{} or from a

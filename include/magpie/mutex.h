@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -40,11 +41,11 @@ struct MutexState {
 
 enum class LockedBy : std::uint8_t { mutex, once };
 
-void lock_slow(MutexState& mutex, LockedBy what) noexcept;
-bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
-bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
-void unlock_slow(MutexState& mutex) noexcept;
-bool try_lock_slow(MutexState& mutex) noexcept;
+MAGPIE_API void lock_slow(MutexState& mutex, LockedBy what) noexcept;
+MAGPIE_API bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
+MAGPIE_API bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
+MAGPIE_API void unlock_slow(MutexState& mutex) noexcept;
+MAGPIE_API bool try_lock_slow(MutexState& mutex) noexcept;
 
 inline bool try_lock(MutexState& mutex) noexcept {
   std::uint32_t free = 0;

@@ -8,12 +8,13 @@
 #include <functional>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/mutex.h>
 
 namespace magpie {
 
 // Calls at most one function to its end.
-class Once {
+class MAGPIE_API Once {
  public:
   constexpr Once() = default;
   Once(const Once&) = delete;

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/net/pipe.h>
 
@@ -33,7 +34,7 @@ class Child;  // src/net/child.h
 }
 
 // How a process ended.
-class ExitStatus {
+class MAGPIE_API ExitStatus {
  public:
   ExitStatus() = default;
   static ExitStatus of_code(int code) { return ExitStatus(code, 0); }
@@ -91,7 +92,7 @@ struct ProcessOptions {
 // inert: its destructor kills nobody, and wait() and kill() fail with errc::no_child_process.
 // Several goroutines and plain threads may call the functions at the same time; a stream as streams
 // allow. On an object that was moved from they throw std::logic_error.
-class Process {
+class MAGPIE_API Process {
  public:
   // Starts a program. command[0] is a path, or a name that is looked up in this process's PATH; the
   // rest are its arguments, which no shell sees. The child starts with no blocked signals, with the

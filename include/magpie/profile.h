@@ -13,6 +13,8 @@
 #include <chrono>
 #include <string>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::profile {
 
 struct Options {
@@ -26,10 +28,10 @@ struct Options {
 // the clock twice; a wait that is recorded costs some microseconds, for its stack. Any thread may
 // call it, in a run() or not. Throws std::bad_alloc, std::invalid_argument if the period is not
 // positive.
-void start(const Options& options = {});
+MAGPIE_API void start(const Options& options = {});
 
 // Ends recording. What was recorded stays until the next start().
-void stop() noexcept;
+MAGPIE_API void stop() noexcept;
 
 // locks: only waits for Mutex, RWMutex, Semaphore and Once, which show the locks that are
 // contended.
@@ -39,6 +41,6 @@ enum class Waits { all, locks };
 // all ("delay", from the moment a goroutine began to wait until it ran again), and a label
 // "reason". Addresses are not symbolised: pprof does that, with the program at hand. Recording may
 // go on meanwhile.
-std::string pprof(Waits which = Waits::all);
+MAGPIE_API std::string pprof(Waits which = Waits::all);
 
 }  // namespace magpie::profile

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/sync.h>
 
@@ -17,7 +18,7 @@ namespace magpie {
 // first. A caller that waits has its tokens reserved, in the order in which the callers came.
 // Tokens that a caller gives up go to later callers; the turns of other waiting callers do not
 // change. Any number of goroutines and threads may use a limiter at once.
-class RateLimiter {
+class MAGPIE_API RateLimiter {
  public:
   // Throws std::invalid_argument unless rate is positive and finite and burst is at least 1.
   RateLimiter(double rate, std::int64_t burst);

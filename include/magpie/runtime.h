@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/caught.h>
 #include <magpie/detail/sanitized.h>
 
@@ -83,7 +84,8 @@ using ResultOf =
                        std::conditional_t<std::is_reference_v<R>,
                                           std::reference_wrapper<std::remove_reference_t<R>>, R>>;
 
-[[MAGPIE_BUILT_ALIKE]] void run_main(const Options& options, void (*body)(void*), void* argument);
+[[MAGPIE_BUILT_ALIKE]] MAGPIE_API void run_main(const Options& options, void (*body)(void*),
+                                                void* argument);
 }  // namespace detail
 
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from main
@@ -130,33 +132,33 @@ auto run(F&& main) -> std::invoke_result_t<F&&> {
 }
 
 // How many goroutines run at the same time now. 0: no runtime runs.
-int procs();
+MAGPIE_API int procs();
 
 // Changes procs() while goroutines run, stops it from following quotas, and returns the old value.
 // Blocks until every running goroutine has given up its P: a moment. Throws std::invalid_argument
 // for n < 1, std::logic_error if no runtime runs, std::bad_alloc if there is no memory for that
 // many.
-int set_procs(int n);
+MAGPIE_API int set_procs(int n);
 
 // The number of CPUs that this process may run on: its affinity when the runtime started, or now if
 // none runs.
-int num_cpu();
+MAGPIE_API int num_cpu();
 
 // The number of goroutines that have been started and have not ended.
-std::size_t num_goroutines();
+MAGPIE_API std::size_t num_goroutines();
 
 // The number of OS threads that run goroutines. Two more threads serve them.
-int num_threads();
+MAGPIE_API int num_threads();
 
 // Changes the limit on threads and returns the old one. Threads above a lower limit stay. Throws
 // std::invalid_argument for n < 1, std::logic_error if no runtime runs.
-int set_max_threads(int n);
+MAGPIE_API int set_max_threads(int n);
 
 // The calling goroutine's number, from 1. 0: the caller is a plain thread.
-std::uint64_t goroutine_id();
+MAGPIE_API std::uint64_t goroutine_id();
 
 // Lets other goroutines run and returns when it is the caller's turn again. A plain thread yields
 // its CPU.
-void yield();
+MAGPIE_API void yield();
 
 }  // namespace magpie

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -22,7 +23,7 @@ namespace magpie {
 // would wait for a writer that waits for it.
 //
 // May be destroyed as soon as nobody holds it or waits for it.
-class RWMutex {
+class MAGPIE_API RWMutex {
  public:
   constexpr RWMutex() = default;
   RWMutex(const RWMutex&) = delete;

@@ -22,6 +22,7 @@
 
 #include <magpie/chan.h>
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/select_case.h>
 #include <magpie/detail/select_core.h>
 #include <magpie/detail/selector_case.h>
@@ -136,7 +137,7 @@ template <detail::IsCase... Cases>
 // at a time, and may call select() again: receive cases receive again, send cases send another copy
 // of their value, timeouts begin anew, deadlines stay. A value that cannot be copied is sent once;
 // after that its case is like that of a nil channel. A handler must not clear() the Selector.
-class Selector {
+class MAGPIE_API Selector {
  public:
   // Each adds a case and returns its index. Handlers are as above. Throw std::length_error beyond
   // 65,536 cases, std::logic_error for a second otherwise().

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -19,7 +20,7 @@ namespace magpie {
 //
 // A caller that has acquired the last unit may destroy the semaphore, even if the release() that
 // supplied the unit has not returned yet.
-class Semaphore {
+class MAGPIE_API Semaphore {
  public:
   // The largest count.
   static constexpr std::int64_t max() { return (std::int64_t{1} << 62) - 1; }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include <magpie/chan.h>
+#include <magpie/detail/api.h>
 
 namespace magpie {
 
@@ -31,7 +32,7 @@ struct SignalSubscription;  // src/flow/signals.cc
 //
 // Waiting for a signal is no deadlock. While no goroutine waits for one, the runtime still reports
 // deadlocks.
-class Signals {
+class MAGPIE_API Signals {
  public:
   // Throws std::invalid_argument for an empty list and for a signal that cannot be had: SIGKILL and
   // SIGSTOP, the signals of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), SIGURG and

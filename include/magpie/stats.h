@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <magpie/detail/api.h>
+
 namespace magpie {
 
 // One P: the right to run goroutines, with its queue. Counters only grow.
@@ -70,6 +72,6 @@ struct Stats {
 
 // A snapshot. Each number is right, but not all belong to the same instant. Never blocks for long;
 // looks at every goroutine. Empty when no runtime runs.
-Stats stats();
+MAGPIE_API Stats stats();
 
 }  // namespace magpie

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/caught.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/go.h>
@@ -31,7 +32,7 @@ concept GroupTask =
 // Starts goroutines and waits for all of them. The first exception of one cancels the others
 // through context(), and wait() throws it. The owner of the group calls wait(); goroutines of the
 // group may call go() too.
-class TaskGroup {
+class MAGPIE_API TaskGroup {
  public:
   // The context of the group is cancelled with `parent`. Throws std::bad_alloc.
   explicit TaskGroup(const Context& parent = Context::background());

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/with_context.h>
@@ -23,9 +24,9 @@ using TimePoint = std::chrono::steady_clock::time_point;
 class Timer;
 
 namespace detail {
-void sleep_until(DeadlineNs deadline);
+MAGPIE_API void sleep_until(DeadlineNs deadline);
 // False: the context ended first.
-bool sleep_with(DeadlineNs deadline, const Context& context, std::error_code& error);
+MAGPIE_API bool sleep_with(DeadlineNs deadline, const Context& context, std::error_code& error);
 }  // namespace detail
 
 // Blocks the calling goroutine or thread for at least that long. Zero or less: returns at once. A
@@ -83,7 +84,7 @@ struct TimerCall {
 struct TimerState;  // src/time/timer_state.h
 
 // A handle that shares a timer.
-class TimerHandle {
+class MAGPIE_API TimerHandle {
  public:
   // Throws std::logic_error when no runtime runs, std::bad_alloc.
   TimerHandle(DeadlineNs first, std::int64_t period_ns, TimerCall call);

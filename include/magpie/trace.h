@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::trace {
 
 struct Options {
@@ -35,21 +37,21 @@ struct Options {
 // Begins to record. Stops all goroutines for a moment; before run(), recording begins with it.
 // Blocks. Throws std::logic_error if a trace is recorded already, std::runtime_error if the file or
 // memory is not to be had.
-void start(const std::string& path, const Options& options = {});
+MAGPIE_API void start(const std::string& path, const Options& options = {});
 
 // Ends the trace, and writes what is left. Blocks. Returns false if no trace was recorded. Throws
 // std::runtime_error if the file could not be written: then events were lost, and the file counts
 // them.
-bool stop();
+MAGPIE_API bool stop();
 
 // Writes what the flight recorder holds to a file that can be read like any other trace, while
 // everything goes on. Blocks. Throws std::logic_error without a flight recorder, std::runtime_error
 // if the file cannot be written.
-void snapshot(const std::string& path);
+MAGPIE_API void snapshot(const std::string& path);
 
 // A part of a goroutine's work, from here to the end of the block. Regions nest. Costs next to
 // nothing while nothing is recorded. Strings here are cut off after 1024 bytes.
-class Region {
+class MAGPIE_API Region {
  public:
   explicit Region(std::string_view name);
   ~Region();
@@ -61,7 +63,7 @@ class Region {
 };
 
 // A piece of work that several goroutines may share, such as a request, and the one it is part of.
-class Task {
+class MAGPIE_API Task {
  public:
   explicit Task(std::string_view name) : Task(name, 0) {}
   Task(std::string_view name, const Task& parent) : Task(name, parent.id_) {}
@@ -78,6 +80,6 @@ class Task {
 };
 
 // A line of text at this time, of this goroutine.
-void log(std::string_view category, std::string_view text);
+MAGPIE_API void log(std::string_view category, std::string_view text);
 
 }  // namespace magpie::trace

@@ -7,6 +7,8 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <magpie/detail/api.h>
+
 #define MAGPIE_VERSION_MAJOR 0
 #define MAGPIE_VERSION_MINOR 2
 #define MAGPIE_VERSION_PATCH 0
@@ -25,6 +27,6 @@
 namespace magpie {
 
 // The library's own MAGPIE_VERSION_STRING. Never blocks; anybody may call it.
-const char* version() noexcept;
+MAGPIE_API const char* version() noexcept;
 
 }  // namespace magpie

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -23,7 +24,7 @@ class Completing;  // src/flow/context.cc
 }
 
 // A count that starts at zero. wait() blocks while it is above zero.
-class WaitGroup {
+class MAGPIE_API WaitGroup {
  public:
   constexpr WaitGroup() = default;
   WaitGroup(const WaitGroup&) = delete;

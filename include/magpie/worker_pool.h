@@ -13,6 +13,7 @@
 
 #include <magpie/chan.h>
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/sync.h>
@@ -23,7 +24,7 @@ namespace magpie {
 // wait() throws the first one. Any number of goroutines and threads may use a pool at once. The end
 // of run() drops the workers: then a thread in submit() waits until close(), its context or its
 // time limit ends that.
-class WorkerPool {
+class MAGPIE_API WorkerPool {
  public:
   // `queue` is the number of jobs that may wait for a worker. Throws std::invalid_argument for less
   // than one worker, std::logic_error if no runtime runs, std::bad_alloc.

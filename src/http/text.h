@@ -4,12 +4,14 @@
 #include <string>
 #include <string_view>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::http {
 
 inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // Equal without regard to the case of ASCII letters.
-bool same_name(std::string_view a, std::string_view b) noexcept;
+MAGPIE_API bool same_name(std::string_view a, std::string_view b) noexcept;
 
 // May be the name, or the value, of a header field.
 bool is_field_name(std::string_view text) noexcept;

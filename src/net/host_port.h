@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::net {
 
 struct HostPort {
@@ -13,6 +15,6 @@ struct HostPort {
 };
 
 // Throws std::invalid_argument, with what is wrong.
-HostPort split_host_port(std::string_view text);
+MAGPIE_API HostPort split_host_port(std::string_view text);
 
 }  // namespace magpie::net

@@ -3,6 +3,7 @@
 
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 
 namespace magpie {
@@ -16,7 +17,7 @@ namespace magpie::net {
 std::error_code wait_for(int fd, short events, detail::DeadlineNs deadline, const Context* context);
 
 // The same on plain threads too, where perhaps no runtime runs.
-std::error_code wait_anywhere(int fd, short events, detail::DeadlineNs deadline,
-                              const Context* context);
+MAGPIE_API std::error_code wait_anywhere(int fd, short events, detail::DeadlineNs deadline,
+                                         const Context* context);
 
 }  // namespace magpie::net

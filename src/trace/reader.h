@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <magpie/detail/api.h>
+
 #include "trace/event.h"
 
 namespace magpie::trace {
@@ -48,7 +50,7 @@ struct GenerationRef {
   std::uint64_t event_bytes = 0;
 };
 
-class Reader {
+class MAGPIE_API Reader {
  public:
   [[nodiscard]] static std::optional<Reader> open(const std::string& path, std::string& error);
   [[nodiscard]] static std::optional<Reader> from_bytes(std::string bytes, std::string& error);

@@ -5,10 +5,12 @@
 
 #include <exception>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::detail {
 
 // As std::current_exception(). pthread_exit() and pthread_cancel() unwind the stack too, by
 // something that is no exception and cannot be kept; then this ends the program with a message.
-[[nodiscard]] std::exception_ptr caught() noexcept;
+[[nodiscard]] MAGPIE_API std::exception_ptr caught() noexcept;
 
 }  // namespace magpie::detail

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/with_context.h>
 
 namespace magpie::detail {
@@ -35,8 +36,8 @@ struct NilTag {
 
 // A channel with one reference. Throws std::length_error for a capacity that exceeds the address
 // space, std::bad_alloc.
-ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
-void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone
+MAGPIE_API ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
+MAGPIE_API void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone
 
 inline void share(ChanCore* core) noexcept {
   if (core != nullptr) core->references.fetch_add(1, std::memory_order_relaxed);
@@ -58,25 +59,26 @@ enum class ChanResult : unsigned char {
 
 // A null core is the nil channel. `value` is moved from if the result is done, else untouched.
 // `slot` is raw memory, in which an element is constructed if the result is done.
-ChanResult send(ChanCore* core, void* value);
-ChanResult try_send(ChanCore* core, void* value);
-ChanResult receive(ChanCore* core, void* slot);
-ChanResult try_receive(ChanCore* core, void* slot);
+MAGPIE_API ChanResult send(ChanCore* core, void* value);
+MAGPIE_API ChanResult try_send(ChanCore* core, void* value);
+MAGPIE_API ChanResult receive(ChanCore* core, void* slot);
+MAGPIE_API ChanResult try_receive(ChanCore* core, void* slot);
 
 // The same within a limit. Refused: the limit was reached first.
-ChanResult send(ChanCore* core, void* value, const WaitLimit& limit);
-ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit);
+MAGPIE_API ChanResult send(ChanCore* core, void* value, const WaitLimit& limit);
+MAGPIE_API ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit);
 
 // True if try_send would be refused. Takes no lock.
-bool refuses_send(const ChanCore* core) noexcept;
+MAGPIE_API bool refuses_send(const ChanCore* core) noexcept;
 
-void close(ChanCore* core);  // throws ClosedChannel; std::logic_error for the nil channel
+// Throws ClosedChannel; std::logic_error for the nil channel.
+MAGPIE_API void close(ChanCore* core);
 bool try_close(ChanCore* core) noexcept;  // false: it was closed, or it is the nil channel
-std::size_t size(const ChanCore* core) noexcept;
-std::size_t capacity(const ChanCore* core) noexcept;
-bool is_closed(const ChanCore* core) noexcept;
+MAGPIE_API std::size_t size(const ChanCore* core) noexcept;
+MAGPIE_API std::size_t capacity(const ChanCore* core) noexcept;
+MAGPIE_API bool is_closed(const ChanCore* core) noexcept;
 
-[[noreturn]] void throw_sent_on_closed();
-[[noreturn]] void throw_received_from_closed();
+[[noreturn]] MAGPIE_API void throw_sent_on_closed();
+[[noreturn]] MAGPIE_API void throw_received_from_closed();
 
 }  // namespace magpie::detail

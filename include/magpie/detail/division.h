@@ -28,13 +28,14 @@
 #include <optional>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/go.h>
 #include <magpie/runtime.h>
 
 namespace magpie::detail {
 
 // What the pieces of one loop share, apart from what they compute.
-class LoopControl {
+class MAGPIE_API LoopControl {
  public:
   // `grain` 0: the loop learns it.
   LoopControl(std::uint64_t iterations, std::uint64_t grain) noexcept;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/chan_core.h>
 #include <magpie/detail/deadline.h>
 
@@ -42,6 +43,6 @@ struct Choice {
 };
 
 // Waits until one case can go on, and does it.
-Choice select(const Select& select);
+MAGPIE_API Choice select(const Select& select);
 
 }  // namespace magpie::detail

@@ -8,11 +8,12 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/select_case.h>
 
 namespace magpie::detail {
 
-struct AnyCase {
+struct MAGPIE_API AnyCase {
   virtual ~AnyCase() = default;
   virtual void enter(SelectCase& entry, Rest& rest, std::size_t& index) = 0;
   virtual void finish(ChanResult result) = 0;
@@ -93,6 +94,6 @@ struct KeptSend<void, F> : Kept<SendCase<void, F>> {
 };
 
 // Throws std::logic_error if there is one already.
-void check_only_otherwise(bool has_one);
+MAGPIE_API void check_only_otherwise(bool has_one);
 
 }  // namespace magpie::detail

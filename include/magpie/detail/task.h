@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/caught.h>
 #include <magpie/detail/with_context.h>
 
@@ -45,8 +46,8 @@ inline constexpr std::size_t kInlineAlign = 16;
 
 // A goroutine that is not started. Throws std::logic_error when no runtime runs, std::bad_alloc,
 // std::invalid_argument for bad options.
-[[nodiscard]] Task* make_task();
-[[nodiscard]] Task* make_task(const GoOptions& options);
+[[nodiscard]] MAGPIE_API Task* make_task();
+[[nodiscard]] MAGPIE_API Task* make_task(const GoOptions& options);
 [[nodiscard]] inline Task* make_task(const GoOptions* options) {
   return options == nullptr ? make_task() : make_task(*options);
 }
@@ -54,9 +55,9 @@ inline constexpr std::size_t kPayloadOffset = 64;
 inline void* payload_of(Task* task) noexcept {
   return reinterpret_cast<std::byte*>(task) + kPayloadOffset;
 }
-void unmake_task(Task* task) noexcept;  // instead of starting it
+MAGPIE_API void unmake_task(Task* task) noexcept;  // instead of starting it
 
-void start_task(Task* task, TaskBody body) noexcept;
+MAGPIE_API void start_task(Task* task, TaskBody body) noexcept;
 
 // A joinable goroutine, and which run() it belongs to.
 struct TaskRef {
@@ -64,8 +65,8 @@ struct TaskRef {
   std::uint64_t generation = 0;
 };
 // The caller detaches it, or waits for it and frees it.
-TaskRef start_joinable_task(Task* task, TaskBody body) noexcept;
-void detach_task(TaskRef ref) noexcept;
+MAGPIE_API TaskRef start_joinable_task(Task* task, TaskBody body) noexcept;
+MAGPIE_API void detach_task(TaskRef ref) noexcept;
 
 // How waiting for a goroutine ended.
 enum class Joined : unsigned char {
@@ -74,10 +75,11 @@ enum class Joined : unsigned char {
   by_outsider,  // the same for a plain thread: run() waits until it frees the record
   not_yet       // it goes on: the limit was reached first
 };
-[[nodiscard]] Joined wait_for_task(TaskRef ref);
-[[nodiscard]] Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
-void drop_what_is_left(Task* task) noexcept;                // by order to its body
-void free_joined_task(Task* task, Joined joined) noexcept;  // nothing is left in its payload
+[[nodiscard]] MAGPIE_API Joined wait_for_task(TaskRef ref);
+[[nodiscard]] MAGPIE_API Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
+MAGPIE_API void drop_what_is_left(Task* task) noexcept;  // by order to its body
+MAGPIE_API void free_joined_task(Task* task,
+                                 Joined joined) noexcept;  // nothing is left in its payload
 
 // T in the payload if it fits, else on the heap.
 template <class T>

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 
 namespace magpie {
@@ -26,18 +27,18 @@ struct WaitLimit {
 };
 
 // The source that waits with this context register at. Null: the context never ends.
-sched::CancelSource* source_of(const Context& context) noexcept;
+MAGPIE_API sched::CancelSource* source_of(const Context& context) noexcept;
 
 // As Context::err(). If the deadline has passed but the run() that would have fired its timer has
 // ended, this cancels the context.
-std::error_code end_of(const Context& context);
+MAGPIE_API std::error_code end_of(const Context& context);
 
 // How many nanoseconds are left until the context's deadline, if the caller has to watch that
 // deadline itself; else kNoDeadline.
-std::int64_t time_to_watch(const Context& context) noexcept;
+MAGPIE_API std::int64_t time_to_watch(const Context& context) noexcept;
 
 // Throws std::system_error with `why` and the name of the call.
-[[noreturn]] void throw_over(std::error_code why, const char* call);
+[[noreturn]] MAGPIE_API void throw_over(std::error_code why, const char* call);
 
 // Fails at once if the context is over. Else calls wait(source), which returns false if the context
 // ended first. Returns true if the wait succeeded; then `error` is clear.

@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/http/error.h>
 #include <magpie/http/headers.h>
@@ -52,7 +53,7 @@ struct Reply {
 
 // A reply whose body is read as it comes. Gives its connection back to the client when the body has
 // been read to its end, and closes it otherwise. One goroutine may use it at a time.
-class ReplyStream {
+class MAGPIE_API ReplyStream {
  public:
   // Empty, as after an error: status() is 0, and read() fails with errc::bad_file_descriptor.
   ReplyStream() noexcept;
@@ -87,7 +88,7 @@ class ReplyStream {
 };
 
 // Supplies the body of a request.
-class BodySource {
+class MAGPIE_API BodySource {
  public:
   virtual ~BodySource() = default;
   // Fills some of the span; 0: the body is complete. May block and throw.
@@ -115,7 +116,7 @@ struct ClientRequest {
 };
 
 // Sends requests and keeps connections for further ones.
-class Client {
+class MAGPIE_API Client {
  public:
   explicit Client(ClientOptions options = {});
   ~Client();

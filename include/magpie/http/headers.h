@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::http {
 
 // A list of header fields. Names are compared without regard to case.
-class Headers {
+class MAGPIE_API Headers {
  public:
   using Field = std::pair<std::string, std::string>;
 

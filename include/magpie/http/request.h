@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/http/headers.h>
 
 namespace magpie::net {
@@ -27,7 +28,7 @@ namespace magpie::http {
 class Exchange;  // src/http/exchange.h
 
 // One request.
-class Request {
+class MAGPIE_API Request {
  public:
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;

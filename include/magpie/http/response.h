@@ -15,12 +15,14 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::http {
 
 class Exchange;  // src/http/exchange.h
 
 // The answer to one request.
-class Response {
+class MAGPIE_API Response {
  public:
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;

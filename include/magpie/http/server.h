@@ -20,6 +20,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/http/error.h>
 #include <magpie/http/middleware.h>
@@ -67,7 +68,7 @@ struct RouteOptions {
 };
 
 // Accepts connections and calls handlers.
-class Server {
+class MAGPIE_API Server {
  public:
   explicit Server(ServerOptions options = {});
   // Shuts down without grace unless shutdown() was called.

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 
 namespace magpie {
@@ -23,7 +24,7 @@ class Context;  // magpie/context.h
 namespace magpie::net {
 
 // The address of a socket.
-class Address {
+class MAGPIE_API Address {
  public:
   // An address of no family. Its to_string() is empty.
   Address() = default;
@@ -58,12 +59,14 @@ class Address {
   socklen_t size_ = 0;
 };
 
+MAGPIE_API bool operator==(const Address& a, const Address& b);
+
 }  // namespace magpie::net
 
 namespace magpie::detail {
-std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline);
-std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline,
-                                        std::error_code& error);
+MAGPIE_API std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline);
+MAGPIE_API std::vector<net::Address> resolve_until(const std::string& host, DeadlineNs deadline,
+                                                   std::error_code& error);
 }  // namespace magpie::detail
 
 namespace magpie::net {
@@ -74,11 +77,11 @@ namespace magpie::net {
 // does. Throws std::system_error with the resolver's error, of category resolver_errors(), if there
 // are no addresses. With an error_code it does not throw, and returns none after an error. Any
 // clock will do.
-std::vector<Address> resolve(const std::string& host);
-std::vector<Address> resolve(const std::string& host, std::error_code& error);
-std::vector<Address> resolve(const std::string& host, const Context& context);
-std::vector<Address> resolve(const std::string& host, const Context& context,
-                             std::error_code& error);
+MAGPIE_API std::vector<Address> resolve(const std::string& host);
+MAGPIE_API std::vector<Address> resolve(const std::string& host, std::error_code& error);
+MAGPIE_API std::vector<Address> resolve(const std::string& host, const Context& context);
+MAGPIE_API std::vector<Address> resolve(const std::string& host, const Context& context,
+                                        std::error_code& error);
 template <class Rep, class Period>
 std::vector<Address> resolve(const std::string& host, std::chrono::duration<Rep, Period> timeout) {
   return detail::resolve_until(host, detail::deadline_after(timeout));
@@ -101,6 +104,6 @@ std::vector<Address> resolve(const std::string& host,
 }
 
 // The errors of getaddrinfo: EAI_NONAME and the like.
-const std::error_category& resolver_errors() noexcept;
+MAGPIE_API const std::error_category& resolver_errors() noexcept;
 
 }  // namespace magpie::net

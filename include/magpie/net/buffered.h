@@ -28,12 +28,13 @@
 #include <vector>
 
 #include <magpie/context.h>
+#include <magpie/detail/api.h>
 #include <magpie/net/stream.h>
 
 namespace magpie::net {
 
 // Reads lines and pieces from a stream.
-class BufferedReader {
+class MAGPIE_API BufferedReader {
  public:
   static constexpr std::size_t kUsualLimit = 64 * 1024;
 
@@ -184,7 +185,7 @@ inline BufferedReader::Lines BufferedReader::lines(std::size_t limit, const Cont
 
 // Writes small pieces to a stream in large ones. After an error every later call fails with that
 // error.
-class BufferedWriter {
+class MAGPIE_API BufferedWriter {
  public:
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 8 * 1024);
   // Writes what is left, and may block for it. Cannot report an error: call flush() first if it

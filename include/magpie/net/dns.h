@@ -14,16 +14,17 @@
 #include <system_error>
 #include <vector>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/resolver.h>
 
 namespace magpie::net {
 
 // The errors of c-ares: ARES_ENOTFOUND and the like.
-const std::error_category& dns_errors() noexcept;
+MAGPIE_API const std::error_category& dns_errors() noexcept;
 
 // Asks anew for each call, and remembers nothing. Any number of goroutines and threads may use it
 // at once.
-class DnsResolver final : public Resolver {
+class MAGPIE_API DnsResolver final : public Resolver {
  public:
   struct Options {
     std::string servers;  // "192.0.2.1,[2001:db8::1]:53"; empty: those of the system

@@ -7,12 +7,14 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::net {
 
 // The contents of a file. Blocks. Throws std::system_error with the path.
-std::string read_file(const std::string& path);
+MAGPIE_API std::string read_file(const std::string& path);
 // Without exceptions. Empty after an error.
-std::string read_file(const std::string& path, std::error_code& error);
+MAGPIE_API std::string read_file(const std::string& path, std::error_code& error);
 
 // Replaces the contents of a file, or makes the file. The old contents stay until the new ones are
 // complete and on the disk: the call writes a file beside the old one and renames it. So a power
@@ -21,7 +23,8 @@ std::string read_file(const std::string& path, std::error_code& error);
 // link stays, and its target is replaced. A device is written in place. Blocks. Throws
 // std::system_error with the path: errc::is_a_directory, errc::operation_not_supported for a FIFO
 // or a socket, ...; then nothing is left behind.
-void write_file(const std::string& path, std::string_view contents);
-void write_file(const std::string& path, std::string_view contents, std::error_code& error);
+MAGPIE_API void write_file(const std::string& path, std::string_view contents);
+MAGPIE_API void write_file(const std::string& path, std::string_view contents,
+                           std::error_code& error);
 
 }  // namespace magpie::net

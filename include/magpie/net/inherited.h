@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <magpie/detail/api.h>
+
 namespace magpie::net {
 
 // A socket and its name.
@@ -19,6 +21,6 @@ struct InheritedSocket {
 // programs which this one starts do not get them. Give each to TcpListener::adopt(),
 // UnixListener::adopt() or UdpSocket::adopt(). Changes no environment variable. Throws only
 // std::bad_alloc.
-std::vector<InheritedSocket> inherited_sockets();
+MAGPIE_API std::vector<InheritedSocket> inherited_sockets();
 
 }  // namespace magpie::net

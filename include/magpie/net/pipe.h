@@ -8,6 +8,7 @@
 #include <memory>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/stream.h>
 
 namespace magpie::io {
@@ -20,7 +21,7 @@ namespace magpie::net {
 // Movable; the destructor closes it. An operation that it does not support (reading from the write
 // end) fails with errc::bad_file_descriptor, and so does every operation on one that was moved
 // from. Writing to a pipe that nobody reads fails with errc::broken_pipe; there is no SIGPIPE.
-class PipeStream : public Stream {
+class MAGPIE_API PipeStream : public Stream {
  public:
   PipeStream() noexcept;  // no pipe
   // Takes a descriptor over, makes it non-blocking and sets close-on-exec. Non-blocking holds for
@@ -62,8 +63,8 @@ struct Pipe {
 
 // Makes a pipe: bytes written to one end are read from the other. The system holds 64 KiB on their
 // way. Throws std::system_error.
-Pipe pipe();
-Pipe pipe(std::error_code& error);
+MAGPIE_API Pipe pipe();
+MAGPIE_API Pipe pipe(std::error_code& error);
 
 // The standard streams of the process. Each may be anything: a terminal, a pipe, a file, a socket;
 // and other processes may share it. So their flags stay as they are: a goroutine waits until the
@@ -75,8 +76,8 @@ Pipe pipe(std::error_code& error);
 // 0, 1 and 2. Nothing is buffered, so what std::cout and printf() have not flushed comes later.
 // Writing to a reader that has gone fails with errc::broken_pipe. Throw std::system_error if the
 // descriptor is not open.
-Stream& standard_input();
-Stream& standard_output();
-Stream& standard_error();
+MAGPIE_API Stream& standard_input();
+MAGPIE_API Stream& standard_output();
+MAGPIE_API Stream& standard_error();
 
 }  // namespace magpie::net

@@ -12,12 +12,13 @@
 #include <system_error>
 #include <vector>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/address.h>
 
 namespace magpie::net {
 
 // Looks up names. Many goroutines may call it at once.
-class Resolver {
+class MAGPIE_API Resolver {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -32,6 +33,6 @@ class Resolver {
 
 // From now on resolve(), connect() and bind() ask this resolver; null: the system's. May be called
 // at any time.
-void set_resolver(std::shared_ptr<Resolver> resolver);
+MAGPIE_API void set_resolver(std::shared_ptr<Resolver> resolver);
 
 }  // namespace magpie::net

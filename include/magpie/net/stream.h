@@ -19,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/net/address.h>
 
@@ -32,19 +33,19 @@ namespace magpie::net {
 enum class StreamErrc {
   end_of_stream = 1  // the peer ended the stream before read_exact() had its bytes
 };
-const std::error_category& stream_errors() noexcept;
+MAGPIE_API const std::error_category& stream_errors() noexcept;
 inline std::error_code make_error_code(StreamErrc error) noexcept {
   return {static_cast<int>(error), stream_errors()};
 }
 
 // StreamErrc::end_of_stream as an exception.
-class EndOfStream : public std::runtime_error {
+class MAGPIE_API EndOfStream : public std::runtime_error {
  public:
   EndOfStream(std::size_t wanted, std::size_t got);
 };
 
 // The base class of all streams.
-class Stream {
+class MAGPIE_API Stream {
  public:
   using Bytes = std::span<const std::byte>;
   using Parts = std::span<const std::span<const std::byte>>;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/address.h>
 #include <magpie/net/stream.h>
 
@@ -25,7 +26,7 @@ namespace magpie::net {
 
 // A connected socket. Movable; the destructor closes it. An empty one comes from the default
 // constructor, a move or an error; calls on it fail with errc::bad_file_descriptor.
-class SocketStream : public Stream {
+class MAGPIE_API SocketStream : public Stream {
  public:
   SocketStream() noexcept;
   SocketStream(SocketStream&&) noexcept;
@@ -74,7 +75,7 @@ class SocketStream : public Stream {
 
 // A listening socket. Movable; the destructor closes it. Calls on an empty one fail as those of
 // SocketStream.
-class Listener {
+class MAGPIE_API Listener {
  public:
   Listener() noexcept;
   Listener(Listener&&) noexcept;
@@ -121,7 +122,7 @@ class Listener {
 };
 
 // A TCP connection.
-class TcpConn : public SocketStream {
+class MAGPIE_API TcpConn : public SocketStream {
  public:
   TcpConn() noexcept = default;
 
@@ -192,7 +193,7 @@ struct BindOptions {
 };
 
 // Accepts TCP connections.
-class TcpListener : public Listener {
+class MAGPIE_API TcpListener : public Listener {
  public:
   TcpListener() noexcept = default;
 

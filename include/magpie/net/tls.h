@@ -20,11 +20,12 @@
 #include <system_error>
 #include <vector>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/tcp.h>
 
 namespace magpie::net {
 
-const std::error_category& tls_errors();
+MAGPIE_API const std::error_category& tls_errors();
 
 enum class TlsVersion { tls_1_2, tls_1_3 };
 
@@ -36,7 +37,7 @@ struct TlsIdentity {
 
 // What clients trust and offer. Share one among connections: it keeps their sessions, so that the
 // next connection to the same host begins faster. Copies share.
-class TlsClientConfig {
+class MAGPIE_API TlsClientConfig {
  public:
   struct Options {
     bool verify = true;                  // the peer's certificate, and that it is for that name
@@ -69,7 +70,7 @@ enum class TlsClientAuth {
 };
 
 // A server's certificates and how it speaks. Copies share.
-class TlsServerConfig {
+class MAGPIE_API TlsServerConfig {
  public:
   struct Options {
     std::string certificate_file = {};   // PEM, its own first, then those up to a root
@@ -123,7 +124,7 @@ struct TlsCertificate {
 
 // A TLS connection. Movable; the destructor closes it. An empty one comes from the default
 // constructor, a move or an error; calls on it fail with errc::bad_file_descriptor.
-class TlsConn : public Stream {
+class MAGPIE_API TlsConn : public Stream {
  public:
   TlsConn() noexcept;
   // Connects as TcpConn::connect and does the handshake; the certificate must be for that host.
@@ -240,7 +241,7 @@ class TlsConn : public Stream {
 
 // Accepts TLS connections. Movable; the destructor closes it. Calls on an empty one fail as those
 // of TlsConn.
-class TlsListener {
+class MAGPIE_API TlsListener {
  public:
   TlsListener() noexcept = default;
   // As TcpListener::bind.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/address.h>
 #include <magpie/net/stream.h>
 #include <magpie/net/tcp.h>
@@ -18,7 +19,7 @@ namespace magpie::net {
 
 // A UDP socket. Movable; the destructor closes it. Calls on an empty one fail as those of
 // SocketStream.
-class UdpSocket {
+class MAGPIE_API UdpSocket {
  public:
   using Bytes = std::span<const std::byte>;
 

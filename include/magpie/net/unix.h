@@ -10,12 +10,13 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/net/tcp.h>
 
 namespace magpie::net {
 
 // A connection over a Unix socket.
-class UnixConn : public SocketStream {
+class MAGPIE_API UnixConn : public SocketStream {
  public:
   UnixConn() noexcept = default;
 
@@ -48,7 +49,7 @@ struct UnixBindOptions {
 };
 
 // Accepts connections at a Unix socket.
-class UnixListener : public Listener {
+class MAGPIE_API UnixListener : public Listener {
  public:
   UnixListener() noexcept = default;
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <system_error>
 
+#include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 
 namespace magpie {
@@ -14,10 +15,10 @@ class Context;  // magpie/context.h
 
 namespace magpie::detail {
 // False: the deadline has passed, or, without exceptions, there is an error.
-bool wait_readable_until(int fd, DeadlineNs deadline);
-bool wait_writable_until(int fd, DeadlineNs deadline);
-bool wait_readable_until(int fd, DeadlineNs deadline, std::error_code& error);
-bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code& error);
+MAGPIE_API bool wait_readable_until(int fd, DeadlineNs deadline);
+MAGPIE_API bool wait_writable_until(int fd, DeadlineNs deadline);
+MAGPIE_API bool wait_readable_until(int fd, DeadlineNs deadline, std::error_code& error);
+MAGPIE_API bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code& error);
 }  // namespace magpie::detail
 
 namespace magpie::net {
@@ -89,9 +90,9 @@ template <class Rep, class Period>
 }
 
 // Until the context is over: then they throw std::system_error with its err().
-void wait_readable(int fd, const Context& context);
-void wait_writable(int fd, const Context& context);
-void wait_readable(int fd, const Context& context, std::error_code& error);
-void wait_writable(int fd, const Context& context, std::error_code& error);
+MAGPIE_API void wait_readable(int fd, const Context& context);
+MAGPIE_API void wait_writable(int fd, const Context& context);
+MAGPIE_API void wait_readable(int fd, const Context& context, std::error_code& error);
+MAGPIE_API void wait_writable(int fd, const Context& context, std::error_code& error);
 
 }  // namespace magpie::net
