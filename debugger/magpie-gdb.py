@@ -129,11 +129,11 @@ class Snapshot:
 
     def __init__(self):
         self.layout, self.reasons = read_layout()
-        variable = address_of('magpie::sched::runtime')
-        if variable is None:
-            raise gdb.GdbError("magpie: this program has no symbol 'magpie::sched::runtime'")
+        place = address_of('magpie_runtime')
+        if place is None:
+            raise gdb.GdbError("magpie: this program has no symbol 'magpie_runtime'")
         try:
-            self.runtime = read_word(variable)
+            self.runtime = read_word(read_word(place))
         except gdb.MemoryError:
             self.runtime = 0
         if self.runtime == 0:

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <magpie/detail/api.h>
+
 #include "sched/core/g.h"
 #include "sched/core/m.h"
 #include "sched/core/p.h"
@@ -137,10 +139,12 @@ struct Layout {
   }
 };
 
-// The name that the script looks for.
+// The names that the script looks for. A shared library keeps them when it is stripped.
 extern "C" {
-extern const Layout::Table magpie_layout __attribute__((visibility("hidden")));
+MAGPIE_API extern const Layout::Table magpie_layout;
 [[gnu::used]] constinit const Layout::Table magpie_layout = Layout::table();
+MAGPIE_API extern Runtime* const* const magpie_runtime;
+[[gnu::used]] constinit Runtime* const* const magpie_runtime = &runtime;
 }
 
 const LayoutEntry* layout_for_debuggers() { return magpie_layout.entries; }
