@@ -9,6 +9,14 @@
 
 #include <cxxabi.h>
 
+#ifdef _LIBCPPABI_VERSION
+// libc++abi has the function and does not declare it.
+namespace __cxxabiv1 {
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
+
 namespace magpie::context {
 
 struct ExceptionState {
