@@ -54,9 +54,12 @@ class SharedFunction<R(Args...)> {
   R operator()(Args... args) const { return call_(callable_.get(), std::forward<Args>(args)...); }
 
  private:
+  // A function and no lambda: GCC 12 cannot put a lambda that initializes a member into a header
+  // unit.
+  static R call_nothing(void*, Args...) { throw std::bad_function_call(); }
+
   std::shared_ptr<void> callable_;  // null: empty
-  R(*call_)
-  (void* callable, Args... args) = [](void*, Args...) -> R { throw std::bad_function_call(); };
+  R (*call_)(void* callable, Args... args) = &call_nothing;
 };
 
 }  // namespace magpie::detail
