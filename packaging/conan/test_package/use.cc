@@ -1,0 +1,5 @@
+#include <magpie/magpie.h>
+
+int main() {
+  return magpie::run([] { return magpie::spawn([] { return 42; }).join() == 42 ? 0 : 1; });
+}
