@@ -90,7 +90,8 @@ struct Snapshot::Known {
   read_name(*g, name);
 }
 
-[[MAGPIE_READS_RACILY]] void read_name(const G& g, char (&name)[Group::kMostName]) {
+[[MAGPIE_READS_RACILY]] void read_name([[maybe_unused]] const G& g,
+                                       char (&name)[Group::kMostName]) {
   name[0] = '\0';
 #if defined(__GLIBCXX__) && _GLIBCXX_USE_CXX11_ABI
   const GExtra* extra = g.extra;
