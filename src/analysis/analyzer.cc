@@ -385,7 +385,9 @@ void Analyzer::note_region(const Event& event) {
 void Analyzer::note_quota(const Event& event) {
   summary_.quota_periods += event.args[0];
   summary_.throttled_periods += event.args[1];
-  summary_.throttled_ns += static_cast<std::int64_t>(event.args[2]);
+  // The file may say anything: added as unsigned numbers, which may overflow.
+  summary_.throttled_ns =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(summary_.throttled_ns) + event.args[2]);
   summary_.quota = static_cast<double>(event.args[3]) / 1000;
 }
 
