@@ -16,6 +16,10 @@ namespace magpie::sched {
 namespace {
 
 void in_child() {
+  // First of all: ThreadSanitizer keeps signals until a thread calls it, so one that was to stop
+  // this thread in the parent may arrive here. Nobody would let it go on.
+  M* m = current_m();
+  set_current_m(nullptr);
   trace::Recorder::forget();
   forget_dumps();
   symbol::forget();
@@ -26,11 +30,10 @@ void in_child() {
   forget_run();
   forget_timers();
   if (runtime == nullptr) return;
-  if (M* m = current_m()) runtime->preemption.block_again(m);
+  if (m != nullptr) runtime->preemption.block_again(m);
   runtime->preemption.remove();
   remove_overflow_handler();
   remove_quit_handler();
-  set_current_m(nullptr);
   note_forgotten_run(runtime->generation);
   runtime = nullptr;
 }
