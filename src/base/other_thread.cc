@@ -35,28 +35,44 @@ bool read_file_of(pid_t thread, const char* name, char (&text)[size]) {
   return true;
 }
 
-// 'R': runs or waits for a CPU; 'S': sleeps lightly; 'D': sleeps deeply. 0: not known.
-char state_of(pid_t thread) {
-  char text[128];
-  if (!read_file_of(thread, "stat", text)) return '\0';
-  const char* after_name = std::strrchr(text, ')');
-  return after_name == nullptr || after_name[1] == '\0' ? '\0' : after_name[2];
+// It uses a CPU now, or has done so during the pause. Without the pause a thread that shares the
+// caller's CPU would never be seen.
+bool is_seen_running(pid_t thread) {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
+  const std::int64_t before = cpu_ns_of(thread);
+  nanosleep(&kPause, nullptr);
+  return cpu_ns_of(thread) != before;
 }
 
 }  // namespace
 
-bool is_asleep_in_kernel(pid_t thread) { return state_of(thread) != 'R'; }
-
-bool is_asleep_lightly(pid_t thread) {
-  const char state = state_of(thread);
-  return state != 'R' && state != 'D';
+Doing doing_of(pid_t thread) {
+  char text[128];
+  if (!read_file_of(thread, "stat", text)) return Doing::not_told;
+  const char* after_name = std::strrchr(text, ')');
+  if (after_name == nullptr || after_name[1] == '\0') return Doing::not_told;
+  switch (after_name[2]) {
+    case 'R':
+      return Doing::runs;
+    case 'D':
+      return Doing::sleeps_deeply;
+    default:
+      return Doing::sleeps;
+  }
 }
+
+bool is_asleep_in_kernel(pid_t thread) {
+  const Doing doing = doing_of(thread);
+  return doing == Doing::not_told ? !is_seen_running(thread) : doing != Doing::runs;
+}
+
+bool is_asleep_lightly(pid_t thread) { return doing_of(thread) == Doing::sleeps; }
 
 std::int64_t sleeps_of(pid_t thread) {
   char text[4096];
-  if (!read_file_of(thread, "status", text)) return 0;
+  if (!read_file_of(thread, "status", text)) return -1;
   const char* line = std::strstr(text, "\nvoluntary_ctxt_switches:");
-  long long count = 0;
+  long long count = -1;
   if (line != nullptr) std::sscanf(line, "\nvoluntary_ctxt_switches: %lld", &count);
   return count;
 }

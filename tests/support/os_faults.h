@@ -55,11 +55,14 @@ class MapFaults {
   decltype(base::Os::map)::Function* real_;
 };
 
-// Refuses every thread, or all but each `granted_every`-th.
+// Refuses every thread but the first `granted_first`, or all but these and each `granted_every`-th.
+// The first that a run() asks for is sysmon, without which it does not begin.
 class ThreadFaults {
  public:
-  explicit ThreadFaults(int granted_every = 0) : real_(base::os().create_thread) {
+  explicit ThreadFaults(int granted_every = 0, int granted_first = 0)
+      : real_(base::os().create_thread) {
     every = granted_every;
+    first = granted_first;
     asked = 0;
     base::os().create_thread = create;
   }
@@ -73,17 +76,19 @@ class ThreadFaults {
   static int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*entry)(void*),
                     void* argument) {
     const int number = ++asked;
-    if (every == 0 || number % every != 0) return EAGAIN;
+    const bool granted = number <= first || (every != 0 && number % every == 0);
+    if (!granted) return EAGAIN;
     return pthread_create(thread, attributes, entry, argument);
   }
 
   static inline std::atomic<int> every;
+  static inline std::atomic<int> first;
   static inline std::atomic<int> asked;
   decltype(base::Os::create_thread)::Function* real_;
 };
 
 // Asks `may_be_made`, with the number of the request, before each new thread. False: the thread is
-// refused. A run() asks for the maker of threads first, for sysmon next. A new thread calls
+// refused. A run() asks for sysmon first, for the maker of threads next. A new thread calls
 // `begins` before anything else.
 class ThreadsAsk {
  public:

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/sanitizer.h"
+#include "support/no_descriptors.h"
 
 namespace magpie::base {
 namespace {
@@ -61,6 +62,29 @@ TEST(OtherThread, OneThatComputesUsesCpuTimeAndIsNotAsleep) {
   const std::int64_t before = cpu_ns_of(id);
   wait_until([&] { return cpu_ns_of(id) > before; });
   wait_until([&] { return !is_asleep_in_kernel(id); });
+  stop = true;
+  thread.join();
+}
+
+TEST(OtherThread, WithoutDescriptorsItsClockTellsWhetherItRuns) {
+  Sleeper sleeper;
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    id = gettid();
+    while (!stop.load(std::memory_order_relaxed)) {
+    }
+  });
+  wait_until([&] { return id != 0; });
+  {
+    support::NoDescriptors none;
+    EXPECT_EQ(doing_of(id), Doing::not_told);
+    EXPECT_EQ(sleeps_of(id), -1);
+    wait_until([&] { return !is_asleep_in_kernel(id); });
+    EXPECT_TRUE(is_asleep_in_kernel(sleeper.id()));
+    EXPECT_FALSE(is_asleep_lightly(sleeper.id()));
+  }
+  EXPECT_EQ(doing_of(sleeper.id()), Doing::sleeps);
   stop = true;
   thread.join();
 }
