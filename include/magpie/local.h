@@ -62,16 +62,17 @@ class Local {
   // While one lives, the calling goroutine has another value.
   class Replaced {
    public:
-    Replaced(Local& local, const T& value) : local_(local), before_(local.get()) {
-      local_.set(value);
-    }
-    ~Replaced() { local_.get() = std::move(before_); }
+    Replaced(Local& local, const T& value) : local_(local), other_(value) { exchange(); }
+    ~Replaced() { exchange(); }
     Replaced(const Replaced&) = delete;
     Replaced& operator=(const Replaced&) = delete;
 
    private:
+    // In place: the goroutine may hold a reference from get().
+    void exchange() { std::ranges::swap(local_.get(), other_); }
+
     Local& local_;
-    T before_;
+    T other_;  // the one that the goroutine does not have now
   };
 
   T& store(std::unique_ptr<T> value) {

@@ -62,7 +62,7 @@ class SingleFlight {
     Flight& flight = *boarding.flight;
     if (boarding.is_first) {
       fly(flight, std::forward<F>(f));
-      land(key, flight);
+      land(flight);
     } else {
       (void)flight.landed.recv(context, error);
       if (error) return std::nullopt;
@@ -79,6 +79,8 @@ class SingleFlight {
 
  private:
   struct Flight {
+    explicit Flight(const Key& its_key) : key(its_key) {}
+    const Key key;      // a copy: f may change the caller's, or move from it
     Chan<void> landed;  // closed once one of these is there; neither changes after that
     std::optional<Value> value;
     std::exception_ptr exception;
@@ -91,7 +93,7 @@ class SingleFlight {
   Boarding board(const Key& key) {
     std::lock_guard hold(mutex_);
     if (auto at = flights_.find(key); at != flights_.end()) return {at->second, false};
-    return {flights_.emplace(key, std::make_shared<Flight>()).first->second, true};
+    return {flights_.emplace(key, std::make_shared<Flight>(key)).first->second, true};
   }
 
   template <class F>
@@ -103,11 +105,11 @@ class SingleFlight {
     }
   }
 
-  void land(const Key& key, Flight& flight) {
+  void land(Flight& flight) {
     {
       std::lock_guard hold(mutex_);
       // After a forget() there may be another one.
-      auto at = flights_.find(key);
+      auto at = flights_.find(flight.key);
       if (at != flights_.end() && at->second.get() == &flight) flights_.erase(at);
     }
     flight.landed.close();

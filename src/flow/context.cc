@@ -230,6 +230,7 @@ Context Context::with_kept(std::unique_ptr<detail::ContextValue> value) const {
 }
 
 Context Context::with_deadline_ns(DeadlineNs deadline) const {
+  if (node_ != nullptr) node_->notice_end();
   auto node = std::make_shared<ContextNode>(node_);
   if (deadline < node->deadline) {
     node->deadline = deadline;

@@ -147,7 +147,8 @@ bool RateLimiter::wait_within(const Context& context, detail::DeadlineNs deadlin
     std::int64_t now = ticks_now();
     begin = find_locked(cost, now);
     turn = begin + cost - cost_of(burst_);
-    if (turn > now && turn > deadline / tick_ns_) return false;
+    bool is_too_late = deadline != detail::kNoDeadline && turn > deadline / tick_ns_;
+    if (turn > now && is_too_late) return false;
     has_turn = begin + cost <= kLast;
     if (has_turn) reserve_locked(begin, cost);
     if (turn <= now) return true;

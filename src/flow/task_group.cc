@@ -1,5 +1,6 @@
 #include <magpie/task_group.h>
 
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 
@@ -75,7 +76,7 @@ void TaskGroup::report(Waited waited) {
 void TaskGroup::set_limit(std::int64_t n) {
   if (active_.load(std::memory_order_acquire) != 0)
     throw std::logic_error("magpie: TaskGroup::set_limit() while goroutines of the group run");
-  slots_ = n < 1 ? nullptr : std::make_unique<Semaphore>(n);
+  slots_ = n < 1 ? nullptr : std::make_unique<Semaphore>(std::min(n, Semaphore::max()));
 }
 
 Context TaskGroup::context() const {

@@ -86,6 +86,25 @@ RT_TEST(Results, MayBeMoveOnlyVoidOrReferences) {
   spawn([] {}).join();
 }
 
+RT_TEST(Results, MayBeConstant) {
+  auto constant = [](const char* text) -> const std::string { return text; };
+  EXPECT_EQ(spawn(constant, "joined").join(), "joined");
+  EXPECT_EQ(spawn(constant, "in time").try_join_for(support::kGenerousLimit), "in time");
+}
+
+RT_TEST(Results, AGoroutineThatJoinsItselfIsToldSo) {
+  JoinHandle<void> itself;
+  Chan<void> is_stored, is_told;
+  itself = spawn([&] {
+    is_stored.recv();
+    EXPECT_THROW(itself.join(), std::logic_error);
+    EXPECT_FALSE(itself.joinable());
+    is_told.send();
+  });
+  is_stored.send();
+  is_told.recv();
+}
+
 RT_TEST(Results, OfDetachedGoroutinesAreDestroyedAndTheirDestructorsMayBlock) {
   static std::atomic<int> destroyed;
   destroyed = 0;

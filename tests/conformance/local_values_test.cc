@@ -179,6 +179,17 @@ RT_TEST(LocalValues, ThatAreCarriedArePutBackAfterAnException) {
   EXPECT_EQ(*carried, "other");
 }
 
+RT_TEST(LocalValues, AReferenceStaysValidWhileAnotherValueIsCarried) {
+  static Local<std::string> carried;
+  carried.set("made here");
+  auto look = carried.carry([] { return *carried; });
+  carried.set("mine");
+  std::string& mine = carried.get();
+  EXPECT_EQ(look(), "made here");
+  ASSERT_EQ(&carried.get(), &mine);
+  EXPECT_EQ(mine, "mine");
+}
+
 RT_TEST(LocalValues, AreCarriedByThousandsOfGoroutinesThroughAPool) {
   static Local<int> number(-1);
   constexpr int kJobs = 2000;

@@ -278,6 +278,19 @@ RT_TEST(RateLimiter, NobodyPassesAnEndlessLine) {
   EXPECT_EQ(passed, 0);
 }
 
+// A token comes every three hundred years, and time is counted in ticks of ten nanoseconds.
+RT_TEST(RateLimiter, AWaitWithoutADeadlineWaitsHoweverFarAwayItsTurnIs) {
+  RateLimiter limiter(1e-10, 1);
+  EXPECT_TRUE(limiter.allow());
+  Context context = Context::background().with_cancel();
+  std::atomic<bool> is_cancelled{false};
+  auto waiter = spawn([&] { return !limiter.wait(context) && is_cancelled; });
+  EXPECT_TRUE(eventually([] { return stats().waiting >= 1 || num_goroutines() == 1; }));
+  is_cancelled = true;
+  context.cancel();
+  EXPECT_TRUE(waiter.join());
+}
+
 RT_TEST(RateLimiter, SenselessNumbersAreRefused) {
   EXPECT_THROW(RateLimiter(0, 1), std::invalid_argument);
   EXPECT_THROW(RateLimiter(-1, 1), std::invalid_argument);

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -117,6 +119,15 @@ RT_TEST(TaskGroup, NoMoreThanTheLimitRunAtATime) {
   group.wait();
   EXPECT_LE(most, 3);
   EXPECT_GE(most, 1);
+}
+
+RT_TEST(TaskGroup, TheLargestNumberIsALimit) {
+  TaskGroup group;
+  group.set_limit(std::numeric_limits<std::int64_t>::max());
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 3; ++i) group.go([&] { ++ended; });
+  group.wait();
+  EXPECT_EQ(ended, 3);
 }
 
 RT_TEST(TaskGroup, TryGoDoesNotWaitForASlot) {

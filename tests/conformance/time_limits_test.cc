@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ratio>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
@@ -478,6 +481,39 @@ TEST(TimeLimitsOutside, TimePointsThatAreTooFarAwayToCountNeverCome) {
   auto file_time = std::chrono::file_clock::now() + 1h;
   EXPECT_GT(detail::deadline_at(file_time), detail::steady_now_ns());
   EXPECT_EQ(detail::deadline_at(std::chrono::file_clock::time_point::max()), detail::kNoDeadline);
+}
+
+// The clock counts nanoseconds, in which the year 1601 would lie far in the future.
+RT_TEST(TimeLimits, ATimeBeforeTheFirstThatTheClockCanCountHasPassed) {
+  const std::chrono::sys_days long_ago = std::chrono::year(1601) / 1 / 1;
+  Chan<int> empty;
+  EXPECT_EQ(empty.try_recv_until(long_ago), std::nullopt);
+  sleep_until(long_ago);
+  Mutex mutex;
+  std::unique_lock hold(mutex);
+  EXPECT_FALSE(mutex.try_lock_until(long_ago));
+  CondVar changed;
+  EXPECT_EQ(changed.wait_until(hold, long_ago), std::cv_status::timeout);
+  EXPECT_FALSE(changed.wait_until(hold, long_ago, [] { return false; }));
+  EXPECT_FALSE(changed.wait_until(hold, std::stop_token(), long_ago, [] { return false; }));
+}
+
+TEST(TimeLimitsOutside, DurationsInOddUnitsAreConvertedWithoutOverflow) {
+  using Samples = std::chrono::duration<std::int64_t, std::ratio<1, 44'100>>;
+  constexpr std::chrono::nanoseconds kLong = 24h * 300;
+  std::int64_t long_ns = detail::whole_ns(Samples(std::chrono::seconds(24h * 300)));
+  EXPECT_GE(long_ns, kLong.count());
+  EXPECT_LE(long_ns, (kLong + 1us).count());
+
+  constexpr std::int64_t kPrime = 1'000'000'007;
+  using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, kPrime>>;
+  std::int64_t short_ns = detail::whole_ns(Ticks(13 * kPrime));
+  EXPECT_GE(short_ns, nanoseconds(13s).count());
+  EXPECT_LE(short_ns, nanoseconds(13s + 1us).count());
+  EXPECT_EQ(detail::whole_ns(Ticks(kPrime)), nanoseconds(1s).count());
+
+  using Thirds = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;
+  EXPECT_EQ(detail::whole_ns(Thirds::max()), detail::kNoDeadline);
 }
 
 TEST(TimeLimitsOutside, AChannelIsMadeWithTheLiteralZero) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -140,6 +141,25 @@ TEST(WithContext, ADeadlineCountsAfterTheRunThatItWasMadeIn) {
     EXPECT_EQ(never.recv(*soon, error), std::nullopt);
     EXPECT_EQ(error, kTimedOut);
   });
+}
+
+TEST(WithContext, MakingOneFromAnotherWhoseDeadlineNobodyWatchedEndsThat) {
+  using Make = Context (*)(const Context&);
+  for (Make make : {Make([](const Context& from) { return from.with_cancel(); }),
+                    Make([](const Context& from) { return from.with_value(1, 2); }),
+                    Make([](const Context& from) { return from.with_timeout(1h); })}) {
+    std::optional<Context> soon;
+    std::stop_token asked;
+    run([&] {
+      soon = Context::background().with_timeout(20ms);
+      asked = soon->stop_token();
+    });
+    std::this_thread::sleep_until(*soon->deadline());
+    run([&] {
+      EXPECT_EQ(make(*soon).err(), kTimedOut);
+      EXPECT_TRUE(asked.stop_requested());
+    });
+  }
 }
 
 TEST(WithContext, ADeadlineOfAnEarlierRunEndsAWaitInALaterOne) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +16,16 @@ namespace magpie::detail {
 using DeadlineNs = std::int64_t;
 inline constexpr DeadlineNs kNoDeadline = std::numeric_limits<DeadlineNs>::max();
 
+// From here on a number of nanoseconds is too large to count.
+inline constexpr double kUncountableNs = 9.2e18;
+
+// Not below `ns`, nor below what `ns` was before it became a floating-point number.
+constexpr std::int64_t round_up(double ns) {
+  constexpr double kMost = kUncountableNs * (1 + 4 * std::numeric_limits<double>::epsilon());
+  double least = ns * (1 + 2 * std::numeric_limits<double>::epsilon()) + 1;
+  return static_cast<std::int64_t>(least < kMost ? least : kMost);
+}
+
 // Converts the duration to nanoseconds. A duration below zero becomes 0, one that is too long to
 // count kNoDeadline.
 template <class Rep, class Period>
@@ -22,7 +33,12 @@ constexpr std::int64_t whole_ns(std::chrono::duration<Rep, Period> duration) {
   // As a floating-point number first: the exact conversion of a long duration overflows.
   double ns = std::chrono::duration<double, std::nano>(duration).count();
   if (!(ns > 0)) return 0;  // no number at all counts as zero
-  if (ns >= 9.2e18) return kNoDeadline;
+  if (ns >= kUncountableNs) return kNoDeadline;
+  // The exact conversion multiplies before it divides. For the samples of a sound, or the ticks of
+  // an odd clock, that may overflow although the result does not.
+  using NsPerTick = std::ratio_divide<Period, std::nano>;
+  if (NsPerTick::den != 1 && ns >= kUncountableNs / static_cast<double>(NsPerTick::den))
+    return round_up(ns);
   auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(duration);
   // A fraction of a nanosecond counts as a whole one, so that no wait ends too early.
   if (std::chrono::duration<double, std::nano>(whole).count() < ns && ns < 1e15) ++whole;
@@ -57,8 +73,8 @@ DeadlineNs deadline_at(std::chrono::time_point<Clock, Duration> time) {
     auto now = Clock::now();
     double when = Ns(time.time_since_epoch()).count();
     double left = when - Ns(now.time_since_epoch()).count();
-    if (when >= 9.2e18 || left >= 9.2e18) return kNoDeadline;
-    if (when <= -9.2e18 || left <= -9.2e18) return 0;
+    if (when >= kUncountableNs || left >= kUncountableNs) return kNoDeadline;
+    if (when <= -kUncountableNs || left <= -kUncountableNs) return 0;
     return deadline_after(time - now);
   }
 }
@@ -71,13 +87,24 @@ constexpr std::chrono::steady_clock::time_point steady_time(DeadlineNs deadline)
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
 }
 
+// Whether the clock has yet to reach the time.
+template <class Clock, class Duration>
+bool is_to_come(std::chrono::time_point<Clock, Duration> time) {
+  // As a floating-point number first: the comparison counts both times in the clock's unit, and the
+  // year 1600 in nanoseconds would overflow into the far future.
+  double when = std::chrono::duration<double, std::nano>(time.time_since_epoch()).count();
+  if (when >= kUncountableNs) return true;
+  if (when <= -kUncountableNs) return false;
+  return Clock::now() < time;
+}
+
 // Calls wait(deadline), which returns false when time is up. A clock that can be set may not have
 // reached `time` by then; in that case this waits again.
 template <class Clock, class Duration, class Wait>
 auto wait_until(std::chrono::time_point<Clock, Duration> time, Wait&& wait) {
   auto result = wait(deadline_at(time));
   if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
-    while (!result && Clock::now() < time) result = wait(deadline_at(time));
+    while (!result && is_to_come(time)) result = wait(deadline_at(time));
   }
   return result;
 }

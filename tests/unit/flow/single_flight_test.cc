@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/rt_test.h"
@@ -41,6 +42,20 @@ RT_TEST(SingleFlight, KeepsNothingAfterTheCall) {
   int calls = 0;
   EXPECT_EQ(flights.call(1, [&] { return ++calls; }), 1);
   EXPECT_EQ(flights.call(1, [&] { return ++calls; }), 2);
+}
+
+RT_TEST(SingleFlight, KeepsNothingAlthoughTheCallMovesFromItsKey) {
+  SingleFlight<std::string, int> flights;
+  int calls = 0;
+  for (int i = 1; i <= 2; ++i) {
+    std::string key = "the same for both";
+    int result = flights.call(key, [&] {
+      std::string taken = std::move(key);
+      key = "another";
+      return ++calls;
+    });
+    EXPECT_EQ(result, i);
+  }
 }
 
 RT_TEST(SingleFlight, OtherKeysDoNotWait) {
