@@ -59,7 +59,7 @@ class MAGPIE_API CondVar {
   std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
     std::cv_status status = wait_until_ns(lock, detail::deadline_at(time));
     if constexpr (!std::is_same_v<Clock, std::chrono::steady_clock>) {
-      if (status == std::cv_status::timeout && Clock::now() < time)
+      if (status == std::cv_status::timeout && detail::is_to_come(time))
         return std::cv_status::no_timeout;
     }
     return status;
@@ -98,7 +98,7 @@ class MAGPIE_API CondVar {
                   Predicate predicate) {
     return wait_unless_stopped(stop, predicate, [this, &lock, &stop, time] {
       return wait_until_ns(lock, detail::deadline_at(time), &stop) == std::cv_status::no_timeout ||
-             Clock::now() < time;
+             detail::is_to_come(time);
     });
   }
   template <class Lock, class Rep, class Period, class Predicate>

@@ -47,7 +47,8 @@ void go(const GoOptions& options, F&& f, Args&&... args) {
 }
 
 // Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
-// goroutine's exception. Movable. One thread may use it at a time.
+// goroutine's exception; in that goroutine itself it ends the program. Movable. One thread may use
+// it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:
@@ -73,7 +74,7 @@ class [[nodiscard]] JoinHandle {
   // goroutine has not started yet, the joiner may run it in place, on its own stack: then it has at
   // least three quarters of Options::stack_size, less the guard. A goroutine with a
   // GoOptions::stack_size always has a stack of its own. Throws std::logic_error if the handle is
-  // empty or the goroutine's run() has ended.
+  // empty, the goroutine's run() has ended, or the goroutine itself is the caller.
   R join() {
     check_not_empty();
     detail::TaskRef ref = std::exchange(ref_, {});
@@ -146,6 +147,12 @@ class [[nodiscard]] JoinHandle {
     if (ref_.task == nullptr) throw std::logic_error("magpie: join() on an empty JoinHandle");
   }
 
+  static void check_not_itself(detail::TaskRef ref, detail::Joined joined) {
+    if (joined != detail::Joined::by_itself) return;
+    detail::detach_task(ref);
+    throw std::logic_error("magpie: join(): a goroutine cannot wait for its own end");
+  }
+
   detail::Joined wait(const Context& context, std::error_code& error) {
     check_not_empty();
     detail::Joined joined = detail::Joined::not_yet;
@@ -177,6 +184,7 @@ class [[nodiscard]] JoinHandle {
   static R take(detail::TaskRef ref, detail::Joined joined) {
     if (joined == detail::Joined::dropped)
       throw std::logic_error("magpie: join(): the goroutine was dropped when its run() ended");
+    check_not_itself(ref, joined);
     Freed freed{ref.task, joined};
     return detail::JoinablePayload<R>::of(ref.task).outcome->take();
   }
@@ -186,6 +194,7 @@ class [[nodiscard]] JoinHandle {
     detail::TaskRef ref = std::exchange(ref_, {});
     detail::Joined joined = detail::wait_for_task(ref);
     if (joined == detail::Joined::dropped) return;
+    check_not_itself(ref, joined);  // which ends the program, as ~jthread does
     Freed freed{ref.task, joined};
   }
 

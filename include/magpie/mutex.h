@@ -10,6 +10,7 @@
 
 #include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/short_way.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 
@@ -43,17 +44,19 @@ enum class LockedBy : std::uint8_t { mutex, once };
 
 MAGPIE_API void lock_slow(MutexState& mutex, LockedBy what) noexcept;
 MAGPIE_API bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept;
-MAGPIE_API bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept;
+MAGPIE_API bool lock_with(MutexState& mutex, sched::CancelSource* source,
+                          LockedBy what = LockedBy::mutex) noexcept;
 MAGPIE_API void unlock_slow(MutexState& mutex) noexcept;
 MAGPIE_API bool try_lock_slow(MutexState& mutex) noexcept;
 
 inline bool try_lock(MutexState& mutex) noexcept {
   std::uint32_t free = 0;
-  return mutex.word.compare_exchange_strong(free, 1, std::memory_order_acquire,
-                                            std::memory_order_relaxed);
+  return mutex.word.compare_exchange_strong(free,
+                                            short_way.mutex_held.load(std::memory_order_relaxed),
+                                            std::memory_order_acquire, std::memory_order_relaxed);
 }
 inline void unlock(MutexState& mutex) noexcept {
-  std::uint32_t held = 1;
+  std::uint32_t held = ShortWay::kMutexHeld;
   if (!mutex.word.compare_exchange_strong(held, 0, std::memory_order_release,
                                           std::memory_order_relaxed)) [[unlikely]] {
     unlock_slow(mutex);
@@ -88,8 +91,9 @@ class Mutex {
   [[nodiscard]] bool try_lock() noexcept {
     if (!detail::try_lock(state_)) [[unlikely]] {
       // Mostly no goroutine has been handed the mutex. One that was may have been dropped since.
-      if (state_.woken.load(std::memory_order_relaxed) == 0 || !detail::try_lock_slow(state_))
-        return false;
+      bool looks_held =
+          state_.woken.load(std::memory_order_relaxed) == 0 && !detail::short_way.is_closed();
+      if (looks_held || !detail::try_lock_slow(state_)) return false;
     }
     detail::note_owner(state_);
     return true;

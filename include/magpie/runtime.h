@@ -57,8 +57,9 @@ struct Options {
   // The most threads that are stopped at a time. Beyond that, stopped threads take turns.
   int max_preempted = 100;
 
-  // Binds the thread that holds a P to one CPU; each P keeps its CPU. Ps beyond the number of CPUs
-  // share.
+  // Binds the thread that holds a P to one CPU; each P keeps its CPU while the number of Ps and the
+  // CPUs of the process stay the same. Ps beyond the number of CPUs share. Children by fork() and
+  // Process may use all CPUs; those by posix_spawn(), vfork() and system() inherit the one.
   bool pin = false;
 
   // What to do when no goroutine can ever run again.
@@ -91,10 +92,11 @@ using ResultOf =
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from main
 // leaves run(). Blocks the calling thread, which becomes one of the runtime's. When main returns,
 // run() drops all other goroutines: it waits for a running one until its next call into the
-// runtime, and the others never go on. To lock or unlock what nobody else wants is no such call.
-// May be called again afterwards. Throws std::logic_error if a runtime runs already,
-// std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense, std::bad_alloc or
-// std::system_error if resources are short.
+// runtime, and the others never go on. To unlock or to release is such a call, even if nobody else
+// wants the same. May be called again afterwards. Throws std::logic_error if a runtime runs
+// already, std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense,
+// std::bad_alloc or std::system_error if resources are short: it needs one thread besides the
+// caller's.
 template <class F>
 auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
   using Result = std::invoke_result_t<F&&>;

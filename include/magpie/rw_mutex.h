@@ -10,6 +10,7 @@
 
 #include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
+#include <magpie/detail/short_way.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
 
@@ -39,7 +40,7 @@ class MAGPIE_API RWMutex {
   [[nodiscard]] bool try_lock() noexcept {
     if (try_lock_fast()) [[likely]]
       return true;
-    return has_given() && try_lock_slow();
+    return (has_given() || detail::short_way.is_closed()) && try_lock_slow();
   }
 
   // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
@@ -63,7 +64,8 @@ class MAGPIE_API RWMutex {
   [[nodiscard]] bool try_lock_shared() noexcept {
     if (try_lock_shared_fast()) [[likely]]
       return true;
-    return (has_given() || has_readers()) && try_lock_shared_slow();
+    bool looks_held = !has_given() && !has_readers() && !detail::short_way.is_closed();
+    return !looks_held && try_lock_shared_slow();
   }
 
   // Block until the caller holds the mutex or time is up. False: time was up. A writer that gives
@@ -113,19 +115,21 @@ class MAGPIE_API RWMutex {
   // holds it.
   void unlock_shared() noexcept {
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
-    if (before - 1 >= kWriter - 1) [[unlikely]]  // no reader, or a writer
+    // no reader, or a writer
+    if (before - 1 >= detail::short_way.reader_limit.load(std::memory_order_relaxed)) [[unlikely]]
       unlock_shared_slow(before);
   }
 
  private:
-  static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t kWriter = detail::ShortWay::kWriter;
 
   struct Insides;
 
   bool try_lock_fast() noexcept {
     std::uint64_t free = 0;
-    return word_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+    return word_.compare_exchange_strong(free,
+                                         detail::short_way.writer.load(std::memory_order_relaxed),
+                                         std::memory_order_acquire, std::memory_order_relaxed);
   }
   bool try_lock_shared_fast() noexcept {
     std::uint64_t now = word_.load(std::memory_order_relaxed);

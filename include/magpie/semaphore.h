@@ -89,6 +89,7 @@ class MAGPIE_API Semaphore {
   template <class Until>
   bool wait_in_line(std::int64_t units, Until until);
   bool try_acquire_slow(std::int64_t units);
+  void release_slow(std::int64_t units);
   bool release_and_serve(std::int64_t units);
 
   // [semaphore]: src/sync/semaphore_core.h.

@@ -23,6 +23,8 @@ struct ProcStats {
   std::uint64_t goroutines_ended = 0;
   std::uint64_t steals_tried = 0;  // looks at another P's queue
   std::uint64_t steals_succeeded = 0;
+  std::uint64_t steals_near = 0;        // of them from Ps under the same last-level cache
+  std::uint64_t steals_far = 0;         // of them from Ps of another NUMA node
   std::uint64_t goroutines_stolen = 0;  // moved here by successful steals
   std::uint64_t runnext_stolen = 0;     // how many of them came from a runnext slot
   std::uint64_t overflows = 0;          // full ring, half spilled to the global queue

@@ -9,11 +9,13 @@
 #include <bit>
 #include <cerrno>
 #include <climits>
+#include <optional>
 #include <vector>
 
 namespace magpie::cpus {
 namespace {
 
+constexpr std::size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
 constexpr std::size_t kFirstCpus = 1024;
 // Far beyond any kernel's limit. It ends the search where EINVAL has another cause, for example a
 // system call filter that answers so.
@@ -25,20 +27,36 @@ int ask_kernel(std::size_t bytes, unsigned long* mask) {
   return errno;
 }
 
-}  // namespace
-
-int count_affinity(AffinityCall call) {
-  constexpr std::size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
+// None: no mask could be had.
+std::optional<std::vector<unsigned long>> read_mask(AffinityCall call) {
   for (std::size_t cpus = kFirstCpus; cpus <= kMostCpus; cpus *= 2) {
     std::vector<unsigned long> mask(cpus / kWordBits, 0);
     const int error = call(mask.size() * sizeof(unsigned long), mask.data());
     if (error == EINVAL) continue;
-    if (error != 0) return 0;
-    int count = 0;
-    for (unsigned long word : mask) count += std::popcount(word);
-    return count;
+    if (error != 0) return std::nullopt;
+    return mask;
   }
-  return 0;
+  return std::nullopt;
+}
+
+}  // namespace
+
+int count_affinity(AffinityCall call) {
+  const auto mask = read_mask(call);
+  if (!mask) return 0;
+  int count = 0;
+  for (unsigned long word : *mask) count += std::popcount(word);
+  return count;
+}
+
+std::vector<int> affinity_list() {
+  std::vector<int> cpus;
+  const auto mask = read_mask(&ask_kernel);
+  if (!mask) return cpus;
+  for (std::size_t cpu = 0; cpu < mask->size() * kWordBits; ++cpu)
+    if (((*mask)[cpu / kWordBits] >> cpu % kWordBits & 1) != 0)
+      cpus.push_back(static_cast<int>(cpu));
+  return cpus;
 }
 
 int affinity_cpus() {

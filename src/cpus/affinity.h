@@ -1,4 +1,4 @@
-// affinity.h: on how many CPUs the kernel may place the calling thread.
+// affinity.h: on which CPUs the kernel may place the calling thread.
 //
 // The affinity mask is a bit set whose length only the kernel knows: it rejects a buffer that is
 // shorter than its own set. The fixed cpu_set_t of libc ends at 1024 CPUs, so on a larger machine
@@ -11,11 +11,15 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace magpie::cpus {
 
 // Number of CPUs in the affinity mask of the calling thread; at least 1. Any thread may call it.
 [[nodiscard]] int affinity_cpus();
+
+// The CPUs themselves, ascending; empty if no mask could be had.
+[[nodiscard]] std::vector<int> affinity_list();
 
 // The system call, as a seam for tests: fills `mask` of `bytes` bytes and returns 0, or an errno.
 using AffinityCall = int (*)(std::size_t bytes, unsigned long* mask);

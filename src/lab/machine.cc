@@ -35,11 +35,11 @@ Machine::Machine(const Setup& setup, Load& load)
   cpus_left_ = setup_.cpus;
   for (std::uint32_t p = setup_.procs; p-- > 0;) {
     procs_[p].victims =
-        make_victims(setup_.policy.order, p, setup_.procs, setup_.topology, waiting_);
+        make_victims(setup_.policy.order, p, setup_.procs, setup_.topology, idle_mask_, waiting_);
     procs_[p].budget = setup_.policy.budget_after(false, rules::kSpinLeast);
     procs_[p].ticks_to_look = setup_.policy.look_every;
     procs_[p].turns_to_clock = rules::kTurnsPerClock;
-    idle_.push_back(p);
+    set_idle(p);
   }
 }
 
@@ -81,7 +81,7 @@ void Machine::call_at(Ns time, std::uint64_t number) {
 
 Result Machine::run() {
   load_.begin(*this);
-  while (setup_.all_awake && !idle_.empty()) start_idle(0);
+  while (setup_.all_awake && !idle_.empty()) start_idle(kNobody, 0);
   while (!events_.empty()) {
     std::pop_heap(events_.begin(), events_.end());
     const Event event = events_.back();
@@ -201,10 +201,23 @@ void Machine::make_visible(std::int64_t by) {
 
 // ---- publishing
 
-// A searcher is booked for an idle P, the one that rested last.
-std::uint32_t Machine::start_idle(Ns after) {
-  const std::uint32_t p = idle_.back();
-  idle_.pop_back();
+void Machine::set_idle(std::uint32_t p) {
+  idle_.push_back(p);
+  idle_mask_.set(p);
+}
+
+void Machine::take_idle(std::uint32_t p) {
+  idle_.erase(std::find(idle_.begin(), idle_.end(), p));
+  idle_mask_.clear(p);
+}
+
+// A searcher is booked for an idle P: one near the waker, else the one that rested last.
+std::uint32_t Machine::start_idle(std::uint32_t waker, Ns after) {
+  std::uint32_t p = sched::kNoP;
+  if (waker != kNobody && setup_.policy.order == Order::rings && setup_.topology.group != 0)
+    p = sched::idle_near(setup_.topology.home_of(waker, setup_.procs), waker, idle_mask_);
+  if (p == sched::kNoP) p = idle_.back();
+  take_idle(p);
   ++searching_;
   Proc& proc = procs_[p];
   proc.is_searching = true;
@@ -222,7 +235,7 @@ void Machine::wake_searcher(std::uint32_t waker, Ns& cost) {
     cost += setup_.costs.wake_call;
     procs_[waker].waking_until = now_ + cost;
   }
-  start_idle(setup_.costs.wake);
+  start_idle(waker, setup_.costs.wake);
 }
 
 void Machine::spill(std::uint32_t p, TaskId task, Ns& cost) {
@@ -300,7 +313,7 @@ void Machine::arrive_at(std::uint32_t p, TaskId task) {
   proc.ring.push(task);
   changed(p);
   if (proc.phase != Phase::idle) return;
-  idle_.erase(std::find(idle_.begin(), idle_.end(), p));
+  take_idle(p);
   go_on(p, Phase::begins, setup_.costs.wake);
 }
 
@@ -311,7 +324,7 @@ void Machine::start_at(std::uint32_t p, TaskId task) { arrive_at(p, task); }
 void Machine::timer_due() {
   if (timers_ == 0 || duty_is_taken_ || idle_.empty() || !some_timer_is_due()) return;
   duty_is_taken_ = true;
-  procs_[start_idle(setup_.costs.wake)].has_duty = true;
+  procs_[start_idle(kNobody, setup_.costs.wake)].has_duty = true;
 }
 
 bool Machine::some_timer_is_due() const {
@@ -473,7 +486,7 @@ void Machine::begin_search(std::uint32_t p, Ns cost) {
   }
   proc.round = 0;
   proc.was_patient = false;
-  proc.victims->begin(random_);
+  proc.victims->begin(random_, 0);
   go_round(p, cost);
 }
 
@@ -485,12 +498,13 @@ void Machine::go_round(std::uint32_t p, Ns cost) {
     const std::uint32_t victim = proc.victims->next();
     if (victim == kNoVictim) {
       if (++proc.round >= policy.rounds) return spin(p, cost);
-      proc.victims->begin(random_);
+      proc.victims->begin(random_, proc.round);
       return go_on(p, Phase::rounds, cost);
     }
     ++result_.probes;
     cost += is_near(p, victim) ? costs.probe_near : costs.probe_far;
     Proc& other = procs_[victim];
+    if (!proc.victims->is_worth_it(other.ring.size())) continue;
     proc.victim = victim;
     if (other.ring.size() >= policy.least) {
       const bool was_woken = tasks_[other.ring.front()].was_woken;
@@ -515,6 +529,7 @@ void Machine::try_steal(std::uint32_t p) {
   const std::uint64_t waiting = victim.ring.size();
   if (waiting < setup_.policy.least) return go_round(p, 0);
   const std::uint64_t count = std::min(waiting, setup_.policy.to_steal(waiting));
+  proc.victims->note_robbed();
   const bool near = is_near(p, proc.victim);
   const bool oldest = setup_.policy.end == End::oldest;
   TaskId mine = oldest ? victim.ring.pop() : victim.ring.pop_back();
@@ -555,7 +570,7 @@ void Machine::spin(std::uint32_t p, Ns cost) {
   Proc& proc = procs_[p];
   if (setup_.policy.spin == Spin::for_ever) {
     proc.round = 0;
-    proc.victims->begin(random_);
+    proc.victims->begin(random_, 0);
     return go_on(p, Phase::rounds, cost);
   }
   if (proc.budget == 0) return rest(p, cost);
@@ -585,7 +600,7 @@ void Machine::rest(std::uint32_t p, Ns cost) {
   }
   proc.phase = Phase::idle;
   ++proc.epoch;
-  idle_.push_back(p);
+  set_idle(p);
   give_cpu(p);
 }
 

@@ -217,7 +217,9 @@ class Machine {
   bool is_empty(const Proc& proc) const;
   void spill(std::uint32_t p, TaskId task, Ns& cost);
   void wake_searcher(std::uint32_t waker, Ns& cost);
-  std::uint32_t start_idle(Ns after);
+  std::uint32_t start_idle(std::uint32_t waker, Ns after);
+  void set_idle(std::uint32_t p);
+  void take_idle(std::uint32_t p);
   void changed(std::uint32_t p);
   void make_visible(std::int64_t by);
   View view() const { return {searching_, static_cast<std::uint32_t>(idle_.size())}; }
@@ -234,6 +236,7 @@ class Machine {
   std::vector<Proc> procs_;
   std::vector<std::uint32_t> waiting_;  // in the ring of each P, for orders by load
   std::vector<std::uint32_t> idle_;     // last in, first out
+  sched::IdleMask idle_mask_;
   std::vector<std::uint32_t> spinners_;
   std::uint32_t searching_ = 0;
   std::uint64_t alive_ = 0, timers_ = 0, calls_ = 0;

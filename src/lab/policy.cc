@@ -90,7 +90,8 @@ void set(Policy& policy, const std::string& assignment) {
     policy.first = choice<First>(name, value, {{"local", First::local}, {"global", First::global}});
   else if (name == "order")
     policy.order = choice<Order>(name, value,
-                                 {{"uniform", Order::uniform},
+                                 {{"rings", Order::rings},
+                                  {"uniform", Order::uniform},
                                   {"near-first", Order::near_first},
                                   {"one-random", Order::one_random},
                                   {"two-random", Order::two_random},
@@ -127,6 +128,7 @@ const std::vector<Alternative>& alternatives() {
       {"no spinning", "spin=off"},
       {"fixed spinning", "spin=fixed"},
       {"global first", "first=global"},
+      {"any victim", "order=uniform"},
       {"near first", "order=near-first"},
       {"victims by number", "order=by-number"},
       {"two random victims", "order=two-random"},

@@ -18,6 +18,7 @@ enum class Runnext : std::uint8_t { never, late, at_once };         // stolen
 enum class Spin : std::uint8_t { off, fixed, adaptive, for_ever };  // of searchers
 enum class First : std::uint8_t { local, global };                  // looked at first
 enum class Order : std::uint8_t {
+  rings,        // the product's (sched/victims.h): near ones first, no idle ones
   uniform,      // all others, at random
   near_first,   // all near ones at random, then all far ones
   two_random,   // the fuller of two, then all others
@@ -33,7 +34,7 @@ struct Policy {
   Runnext runnext = Runnext::late;
   Spin spin = Spin::adaptive;
   First first = First::local;
-  Order order = Order::uniform;
+  Order order = Order::rings;
   std::uint64_t least = 1;  // a ring with fewer is left alone
   std::int32_t look_every = sched::policy::kLookEvery;
   std::uint64_t slots = sched::policy::kRingSlots;

@@ -30,10 +30,27 @@ class Walk {
   std::uint32_t first_ = 0, left_ = 0, n_ = 0, at_ = 0, step_ = 1;
 };
 
+class Rings : public Victims {
+ public:
+  Rings(std::uint32_t thief, std::uint32_t procs, Topology topology, const sched::IdleMask& idle)
+      : home_(topology.home_of(thief, procs)), victims_(home_, thief, procs, idle, detours_) {}
+  void begin(base::Random& random, int round) override {
+    victims_.begin_round(round, random.next());
+  }
+  std::uint32_t next() override { return victims_.next(); }
+  bool is_worth_it(std::uint64_t waiting) override { return victims_.is_worth_it(waiting); }
+  void note_robbed() override { victims_.note_robbed(); }
+
+ private:
+  const cpus::Home home_;
+  sched::policy::Detours detours_;
+  sched::Victims victims_;
+};
+
 class Uniform : public Victims {
  public:
   Uniform(std::uint32_t thief, std::uint32_t procs) : thief_(thief), procs_(procs) {}
-  void begin(base::Random& random) override { walk_.begin(0, procs_, random); }
+  void begin(base::Random& random, int) override { walk_.begin(0, procs_, random); }
   std::uint32_t next() override {
     while (!walk_.is_over())
       if (const std::uint32_t victim = walk_.next(); victim != thief_) return victim;
@@ -49,7 +66,7 @@ class NearFirst : public Victims {
  public:
   NearFirst(std::uint32_t thief, std::uint32_t procs, Topology topology)
       : thief_(thief), procs_(procs), group_(topology.group == 0 ? procs : topology.group) {}
-  void begin(base::Random& random) override {
+  void begin(base::Random& random, int) override {
     first_ = thief_ / group_ * group_;
     size_ = std::min(group_, procs_ - first_);
     near_.begin(first_, size_, random);
@@ -73,7 +90,7 @@ class NearFirst : public Victims {
 class Random1 : public Victims {
  public:
   Random1(std::uint32_t thief, std::uint32_t procs) : thief_(thief), procs_(procs) {}
-  void begin(base::Random& random) override {
+  void begin(base::Random& random, int) override {
     victim_ = kNoVictim;
     if (procs_ < 2) return;
     victim_ = random.next() % (procs_ - 1);
@@ -89,7 +106,7 @@ class MostlyNear : public Victims {
  public:
   MostlyNear(std::uint32_t thief, std::uint32_t procs, Topology topology)
       : thief_(thief), procs_(procs), topology_(topology) {}
-  void begin(base::Random& random) override {
+  void begin(base::Random& random, int) override {
     const bool near = random.next() % 20 != 0 || topology_.group == 0;
     victim_ = kNoVictim;
     if (topology_.group == 1 || procs_ < 2) return;
@@ -111,13 +128,13 @@ class Random2 : public Victims {
   Random2(std::uint32_t thief, std::uint32_t procs, const std::vector<std::uint32_t>& waiting,
           Then then)
       : one_(thief, procs), others_(thief, procs), waiting_(waiting), then_(then) {}
-  void begin(base::Random& random) override {
-    one_.begin(random);
+  void begin(base::Random& random, int) override {
+    one_.begin(random, 0);
     const std::uint32_t a = one_.next();
-    one_.begin(random);
+    one_.begin(random, 0);
     const std::uint32_t b = one_.next();
     first_ = a == kNoVictim || waiting_[a] >= waiting_[b] ? a : b;
-    others_.begin(random);
+    others_.begin(random, 0);
   }
   std::uint32_t next() override {
     const std::uint32_t first = std::exchange(first_, kNoVictim);
@@ -136,7 +153,7 @@ class Random2 : public Victims {
 class ByNumber : public Victims {
  public:
   ByNumber(std::uint32_t thief, std::uint32_t procs) : thief_(thief), procs_(procs) {}
-  void begin(base::Random&) override { at_ = 0; }
+  void begin(base::Random&, int) override { at_ = 0; }
   std::uint32_t next() override {
     if (at_ == thief_) ++at_;
     return at_ < procs_ ? at_++ : kNoVictim;
@@ -148,10 +165,18 @@ class ByNumber : public Victims {
 
 }  // namespace
 
+cpus::Home Topology::home_of(std::uint32_t p, std::uint32_t procs) const {
+  cpus::Range near = {0, procs};
+  if (group != 0) near = {p / group * group, std::min(procs, p / group * group + group)};
+  return {.cpu = -1, .sibling = p, .cache = near, .node = near, .is_flat = near.size() == procs};
+}
+
 std::unique_ptr<Victims> make_victims(Order order, std::uint32_t thief, std::uint32_t procs,
-                                      Topology topology,
+                                      Topology topology, const sched::IdleMask& idle,
                                       const std::vector<std::uint32_t>& waiting) {
   switch (order) {
+    case Order::rings:
+      return std::make_unique<Rings>(thief, procs, topology, idle);
     case Order::uniform:
       return std::make_unique<Uniform>(thief, procs);
     case Order::near_first:

@@ -18,6 +18,7 @@
 
 #include "net/child.h"
 #include "net/errors.h"
+#include "sched/child_settings.h"
 
 namespace magpie::net {
 namespace {
@@ -183,6 +184,7 @@ Spawned spawn_child(const std::vector<std::string>& command, const ProcessOption
   // goroutine does not come back from here: the child is on the list by then.
   int error = blocking([&] {
     pid_t id = 0;
+    sched::ChildSettings settings;
     int failed = plan.carry_out(id, arguments.data(), environment);
     if (failed == 0) spawned.child = detail::Child::adopt(id);
     return failed;

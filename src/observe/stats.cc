@@ -34,6 +34,8 @@ ProcStats read(const P& p, std::int64_t now_ns) {
   stats.goroutines_ended = counters.goroutines_ended.read();
   stats.steals_tried = counters.steals_tried.read();
   stats.steals_succeeded = counters.steals_succeeded.read();
+  stats.steals_near = counters.steals_near.read();
+  stats.steals_far = counters.steals_far.read();
   stats.goroutines_stolen = counters.goroutines_stolen.read();
   stats.runnext_stolen = counters.runnext_stolen.read();
   stats.overflows = counters.overflows.read();
@@ -65,6 +67,8 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.goroutines_ended += one.goroutines_ended;
   sum.steals_tried += one.steals_tried;
   sum.steals_succeeded += one.steals_succeeded;
+  sum.steals_near += one.steals_near;
+  sum.steals_far += one.steals_far;
   sum.goroutines_stolen += one.goroutines_stolen;
   sum.runnext_stolen += one.runnext_stolen;
   sum.overflows += one.overflows;

@@ -63,4 +63,35 @@ class Entry {
   bool entered_ = false;
 };
 
+// For a call that gives something back, such as a lock. The goroutine enters without a P if sysmon
+// took its P, and gives the thing back all the same. Only then it waits for a P, and may be dropped
+// meanwhile. With an Entry it would be dropped with the lock held, though it was on its way out.
+class LateEntry {
+ public:
+  LateEntry() {
+    M* m = current_m();
+    if (m == nullptr || m->grip.is_inside()) return;
+    entered_ = true;
+    if (!m->grip.enter()) (void)m->grip.keep();
+  }
+  ~LateEntry() {
+    get_p();
+    if (entered_) leave_runtime();
+  }
+  LateEntry(const LateEntry&) = delete;
+  LateEntry& operator=(const LateEntry&) = delete;
+
+  // Call this without a lock, when nothing is held any more, and before a goroutine is woken. A
+  // plain thread that was taken off a list must have been woken by then: if the caller is dropped
+  // here, nobody else does it. A goroutine is dropped with the caller.
+  void get_p() {
+    M* m = current_m();
+    if (m != nullptr && m->grip.is_taken()) [[unlikely]]
+      (void)enter_runtime_slow(m);
+  }
+
+ private:
+  bool entered_ = false;
+};
+
 }  // namespace magpie::sched

@@ -95,16 +95,23 @@ void run_in_place(M* m, G* child) {
   context::reset_float_control();
 }
 
-// Bytes left on the stack of the goroutine that runs on m and calls this.
-[[gnu::always_inline]] inline std::size_t stack_left(const M* m) {
+// Bytes of the stack that are in use by the goroutine that runs there and calls this. Unsigned: on
+// any other stack it is a number larger than a stack.
+[[gnu::always_inline]] inline std::size_t stack_used(const stack::Stack* stack) {
   auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  return static_cast<std::size_t>(here - m->current->stack->low);
+  return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(stack) - here);
 }
 
+// Three quarters of the usual stack are left. A goroutine may also join on a stack that the program
+// made and switched to, such as that of a ucontext or a fiber: how much is left there is not known.
 bool has_room_for_another(M* m) {
   const stack::Stack* stack = m->current->stack;
-  std::size_t usual = stack->pooled ? stack->usable() : runtime->stacks.stack_size();
-  return stack_left(m) >= usual - usual / 4;
+  std::size_t usable = stack->usable();
+  if (stack->pooled) [[likely]]
+    return stack_used(stack) <= usable / 4;
+  std::size_t usual = runtime->stacks.stack_size();
+  std::size_t least = usual - usual / 4;
+  return usable >= least && stack_used(stack) <= usable - least;
 }
 
 // Another M may run g at this moment. So this may only read what is fixed while g is started.
@@ -134,15 +141,19 @@ inline bool claim_and_run(M* m, G* g) {
       [](Waiter& self, void* target) { return static_cast<G*>(target)->join.commit(&self); }, g);
 }
 
-inline void wait_as_goroutine(M* m, G* g) {
-  if (g->join.is_done()) return;
+inline Joined wait_as_goroutine(M* m, G* g) {
+  if (g->join.is_done()) return Joined::by_us;
   // Otherwise a goroutine that only joins in place would never let the world stop, or others run.
   if (runtime->world.stopping() || m->p->slice_over) [[unlikely]] {
     m->p->slice_over = false;
     yield();
     m = current_m();
   }
-  if (!claim_and_run(m, g)) park_until_done(g);
+  if (claim_and_run(m, g)) return Joined::by_us;
+  if (g == m->current) [[unlikely]]
+    return Joined::by_itself;
+  park_until_done(g);
+  return Joined::by_us;
 }
 
 [[gnu::noinline]] TaskRef start_joinable_slow(Task* task, TaskBody body, const void* caller) {
@@ -198,8 +209,7 @@ namespace {
 inline Joined wait_inside(M* m, TaskRef ref) {
   if (ref.generation != runtime->generation) [[unlikely]]
     return Joined::dropped;
-  wait_as_goroutine(m, g_of(ref.task));
-  return Joined::by_us;
+  return wait_as_goroutine(m, g_of(ref.task));
 }
 
 [[gnu::noinline]] Joined wait_slow(TaskRef ref) {

@@ -93,11 +93,41 @@ constexpr bool may_steal_runnext(bool victim_took_from_it, bool victim_is_waking
   return !victim_took_from_it && !victim_is_waking;
 }
 
+// ---- distance (victims.h, rest/idle.h)
+
+// From near to far: of the same core, under the same last-level cache, of the same node, elsewhere.
+enum class Ring : std::uint8_t { sibling, cache, node, far };
+
+inline constexpr std::uint32_t kLooksPerRing = 16;
+inline constexpr std::uint32_t kDetourEvery = 16;  // searches
+inline constexpr std::uint32_t kDetourLooks = 4;
+inline constexpr std::size_t kDetourLeast = 4;  // goroutines
+
+// How far a thief goes in a round. Work that is far has often found a nearer thief by the last one.
+constexpr Ring last_ring(int round) {
+  if (round == kStealRounds - 1) return Ring::far;
+  return round == 0 ? Ring::cache : Ring::node;
+}
+
+// Load counts for more than distance: near work that never ends must not keep a thief from Ps that
+// drown. So one of its searches now and then begins with a detour: a few looks at far Ps. One that
+// holds many more goroutines than a P near by is robbed, and then the next search begins so too.
+constexpr bool is_worth_a_detour(std::size_t waiting, std::size_t waiting_near) {
+  return waiting >= kDetourLeast + 2 * waiting_near;
+}
+struct Detours {
+  std::uint32_t searches = 0;
+  bool has_paid = false;
+
+  constexpr bool begins_with_one() { return has_paid || ++searches % kDetourEvery == 0; }
+};
+
 // ---- searching and sleeping (rest/search.h, find_work.cc)
 
 inline constexpr std::uint32_t kSpinLeast = 8;  // rounds; one is about half a microsecond
 inline constexpr std::uint32_t kSpinMost = 64;
 inline constexpr int kPausesPerRound = 32;
+inline constexpr std::uint32_t kLooksPerSpin = 16;  // Ps that a searcher looks at in such a round
 
 // A View has two numbers: the Ms that are `searching`, and the Ps that are `idle`.
 

@@ -186,14 +186,14 @@ bool lock_until(MutexState& mutex, DeadlineNs deadline) noexcept {
   return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, sync::UntilTime{deadline});
 }
 
-bool lock_with(MutexState& mutex, sched::CancelSource* source) noexcept {
+bool lock_with(MutexState& mutex, sched::CancelSource* source, LockedBy what) noexcept {
   if (try_lock(mutex)) return true;
   if (source == nullptr) {
-    lock_slow(mutex, LockedBy::mutex);
+    lock_slow(mutex, what);
     return true;
   }
   sched::Entry entry;
-  return spin_to_take(mutex) || wait_in_line(mutex, WaitReason::mutex, sync::UnlessOver{*source});
+  return spin_to_take(mutex) || wait_in_line(mutex, reason_of(what), sync::UnlessOver{*source});
 }
 
 // It was handed to a goroutine that a run() dropped before it came for it: it is the caller's.
@@ -206,13 +206,14 @@ bool try_lock_slow(MutexState& mutex) noexcept {
 }
 
 void unlock_slow(MutexState& mutex) noexcept {
-  sched::Entry entry;
+  sched::LateEntry entry;
   WaitList& list = as_list(mutex.waiters);
   while (!MutexWord::try_give_back(mutex.word)) {
     Presence presence;
     as_lock(mutex.lock).lock();
     auto* first = static_cast<MutexSleeper*>(list.first(presence));
-    auto waiters = first == nullptr ? MutexWord::Waiters::none : MutexWord::Waiters::some;
+    bool are_seen_to = first == nullptr || WokenMark(mutex.woken).is_set(presence);
+    auto waiters = are_seen_to ? MutexWord::Waiters::none : MutexWord::Waiters::some;
     switch (MutexWord::give_back(mutex.word, waiters)) {
       case MutexWord::GivingBack::not_yet:
         as_lock(mutex.lock).unlock();
@@ -224,12 +225,12 @@ void unlock_slow(MutexState& mutex) noexcept {
         list.unlink(*first);
         WokenMark(mutex.woken).set(*first, presence);
         as_lock(mutex.lock).unlock();
-        first->waiter.wake();
+        sync::wake_late(entry, *first);
         return;
       case MutexWord::GivingBack::hand_to_first:
         hand_to_first(mutex, *first, presence);
         as_lock(mutex.lock).unlock();
-        first->waiter.wake();
+        sync::wake_late(entry, *first);
         // It has waited long and owns what many may wait for: let it run at once, if it can run
         // here.
         if (presence.m() != nullptr) yield();

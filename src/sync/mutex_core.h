@@ -9,7 +9,8 @@
 //   HELD       An owner holds it, and gives it back by HELD -> FREE without looking further.
 //   CALL       An owner holds it. To give it back, the owner takes the list's lock, stores FREE,
 //              takes the first waiter off the list and wakes it. That waiter is *woken*, and
-//              competes with newcomers.
+//              competes with newcomers. If one is woken already, the word goes back to HELD. An
+//              owner may take it as CALL for no reason (<magpie/detail/short_way.h>).
 //   STARVING   The first waiter has waited long. The owner hands the mutex over to it, so that the
 //              word is never FREE in between.
 //
@@ -51,9 +52,9 @@ class MutexWord {
   enum Held : std::uint32_t { held = 1, call = 2, starving = 3 };
 
   // The public header does these two inline.
-  [[nodiscard]] static bool try_take(Word& word) {
+  [[nodiscard]] static bool try_take(Word& word, Held as = held) {
     std::uint32_t expected = kFree;
-    return word.compare_exchange_strong(expected, held, base::acquire, base::relaxed);
+    return word.compare_exchange_strong(expected, as, base::acquire, base::relaxed);
   }
   [[nodiscard]] static bool try_give_back(Word& word) {
     std::uint32_t expected = held;
@@ -80,12 +81,12 @@ class MutexWord {
 
   // Under the lock, by the owner.
   enum class GivingBack {
-    not_yet,        // nobody waits: unlock the lock, then try_give_back
+    not_yet,        // nobody is to be woken: unlock the lock, then try_give_back
     wake_first,     // it is free: take the first off the list, it is the woken one
     hand_to_first,  // the first off the list owns it: hand_over
     was_free        // the caller's bug
   };
-  enum class Waiters { none, some };
+  enum class Waiters { none, some };  // none: also if one is woken, and will look at the others
   [[nodiscard]] static GivingBack give_back(Word& word, Waiters waiters) {
     switch (word.load(base::relaxed)) {  // relaxed: the caller holds the mutex
       case kFree:

@@ -22,15 +22,30 @@ std::uint64_t caller_mark() {
 
 }  // namespace
 
-void Once::begin() {
+std::uint64_t Once::new_caller() const {
   std::uint64_t caller = caller_mark();
   // relaxed: only what the caller wrote itself can be equal
   if (caller_.load(std::memory_order_relaxed) == caller) {
     throw std::logic_error("magpie: Once: the function calls call() on the Once that calls it");
   }
+  return caller;
+}
+
+void Once::begin() {
+  const std::uint64_t caller = new_caller();
   if (!detail::try_lock(mutex_)) detail::lock_slow(mutex_, detail::LockedBy::once);
   caller_.store(caller, std::memory_order_relaxed);
   detail::note_owner(mutex_);
+}
+
+bool Once::begin(const Context& context, std::error_code& error) {
+  const std::uint64_t caller = new_caller();
+  return detail::wait_with(context, error, [&](sched::CancelSource* source) {
+    if (!detail::lock_with(mutex_, source, detail::LockedBy::once)) return false;
+    caller_.store(caller, std::memory_order_relaxed);
+    detail::note_owner(mutex_);
+    return true;
+  });
 }
 
 void Once::end() noexcept {

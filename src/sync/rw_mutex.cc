@@ -355,10 +355,11 @@ bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
 }
 
 void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
-  sched::Entry entry;
+  sched::LateEntry entry;
   constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
   RWCounts& counts = as_counts(counts_);
   if (RWWord::readers_of(before) == 0) fail(kNotHeld);
+  if (before < kWriter) return;  // it is unlocked; the short way was closed
   Presence presence;
   as_lock(lock_).lock();
   if (counts.departing == 0) fail(kNotHeld);
@@ -370,14 +371,14 @@ void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
       let_first_in(as_list(writers_), word_, counts, InTransit(given_), presence);
   as_lock(lock_).unlock();
   if (writer != nullptr) {
-    writer->waiter.wake();
+    sync::wake_late(entry, *writer);
   } else {
     unlock();  // the writer that waited for us has been dropped
   }
 }
 
 void RWMutex::unlock_slow() noexcept {
-  sched::Entry entry;
+  sched::LateEntry entry;
   RWCounts& counts = as_counts(counts_);
   WaitList& list = as_list(writers_);
   while (!RWWord::try_unlock(word_)) {
@@ -408,8 +409,8 @@ void RWMutex::unlock_slow() noexcept {
         break;
     }
     as_lock(lock_).unlock();
-    readers.wake_all();
-    if (writer != nullptr) writer->waiter.wake();
+    if (writer != nullptr) readers.add(*writer);
+    readers.wake_all_late(entry);
     return;
   }
 }

@@ -2,7 +2,8 @@
 //
 // Protocol  [rw-mutex]
 //   The word counts readers and has two bits. WRITER: a writer holds the mutex, or waits until the
-//   readers have gone. CALL: the writer that takes WRITER away has to look at the list of writers.
+//   readers have gone. CALL: the writer that takes WRITER away has to look at the list of writers;
+//   it may be set for no reason (<magpie/detail/short_way.h>).
 //   The rest, RWCounts and two lists, is guarded by a lock.
 //
 //   reader in    Adds 1. Without WRITER it is in. Else it is counted but not *admitted*: under the

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <magpie/detail/short_way.h>
 #include <magpie/semaphore.h>
 
 #include "base/clock.h"
@@ -22,6 +23,7 @@ using sync::InTransit;
 using sync::SemaphoreWord;
 
 static_assert(Semaphore::max() == SemaphoreWord::kMost);
+static_assert(detail::ShortWay::kMostUnits == SemaphoreWord::kMost);
 
 namespace {
 
@@ -104,6 +106,7 @@ void check_units(std::int64_t units) {
 Semaphore::Semaphore(std::int64_t units) : word_(SemaphoreWord::pack(units)) { check_units(units); }
 
 bool Semaphore::try_acquire_slow(std::int64_t units) {
+  if (detail::short_way.is_closed()) sched::Entry gives_way;
   check_units(units);
   if (units == 0) return true;
   for (;;) {
@@ -172,9 +175,16 @@ bool Semaphore::wait_in_line(std::int64_t units, Until until) {
 
 void Semaphore::release(std::int64_t units) {
   check_units(units);
+  const std::int64_t most = detail::short_way.most_units.load(base::relaxed);
+  if (SemaphoreWord::release(word_, units, most) != SemaphoreWord::Released::done) [[unlikely]]
+    release_slow(units);
+}
+
+void Semaphore::release_slow(std::int64_t units) {
   for (;;) {
     switch (SemaphoreWord::release(word_, units)) {
       case SemaphoreWord::Released::done:
+        if (detail::short_way.is_closed()) sched::Entry gives_way;
         return;
       case SemaphoreWord::Released::too_many:
         throw_too_many();

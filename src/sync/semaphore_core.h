@@ -58,13 +58,13 @@ class SemaphoreWord {
   enum class Released {
     done,
     others_wait,  // nothing happened: put them there under the lock
-    too_many      // nothing happened: there would be more than kMost
+    too_many      // nothing happened: there would be more than `most`
   };
 
-  [[nodiscard]] static Released release(Word& word, std::int64_t units) {
+  [[nodiscard]] static Released release(Word& word, std::int64_t units, std::int64_t most = kMost) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
-      if (count_of(now) > kMost - units) return Released::too_many;
+      if (count_of(now) > most - units) return Released::too_many;
       if ((now & kWaiters) != 0) return Released::others_wait;
       if (word.compare_exchange_weak(now, now + pack(units), base::release, base::relaxed))
         return Released::done;

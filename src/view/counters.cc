@@ -10,6 +10,8 @@ std::span<const Counter> counters() {
       {"goroutines_ended", &ProcStats::goroutines_ended, "Goroutines that have ended."},
       {"steals_tried", &ProcStats::steals_tried, "Looks at the queue of another P."},
       {"steals_succeeded", &ProcStats::steals_succeeded, "Such looks that took goroutines."},
+      {"steals_near", &ProcStats::steals_near, "Steals from a P under the same cache."},
+      {"steals_far", &ProcStats::steals_far, "Steals from a P of another NUMA node."},
       {"goroutines_stolen", &ProcStats::goroutines_stolen, "Goroutines moved by steals."},
       {"runnext_stolen", &ProcStats::runnext_stolen, "Stolen goroutines from a runnext slot."},
       {"overflows", &ProcStats::overflows, "Full rings of which half went to the global queue."},

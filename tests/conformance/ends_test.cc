@@ -6,13 +6,21 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
+#include "sched/current.h"
+#include "sched/run/runtime.h"
 #include "support/let_signals_in.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
+#include "support/sleeping_thread.h"
 #include "support/test_length.h"
 
 namespace magpie {
@@ -120,24 +128,31 @@ TEST(Ends, StoppedGoroutinesThatWaitForTheirTurnAreLeftBehind) {
   }
 }
 
-// A goroutine calls the runtime without pause, and never has to wait. Without an end of run() in
-// time it gives up.
+// Goroutines call the runtime without pause, and need not wait for long. Without an end of run() in
+// time they give up.
 template <class Call>
-void end_while_goroutine_calls(Call call) {
+void end_while_goroutines_call(int goroutines, Call call) {
   std::atomic<bool> calls{false}, gives_up{false}, over{false};
   std::thread watch([&] {
     for (int i = 0; i < 600 && !over; ++i) std::this_thread::sleep_for(50ms);
     gives_up = true;
   });
-  run(Options{.procs = 2}, [&] {
-    go([&] {
-      for (; !gives_up; calls = true) call();
-    });
+  run(Options{.procs = goroutines + 1}, [&] {
+    for (int i = 0; i < goroutines; ++i) {
+      go([&] {
+        for (; !gives_up; calls = true) call();
+      });
+    }
     while (!calls) yield();
   });
   EXPECT_FALSE(gives_up);
   over = true;
   watch.join();
+}
+
+template <class Call>
+void end_while_goroutine_calls(Call call) {
+  end_while_goroutines_call(1, call);
 }
 
 TEST(Ends, AGoroutineThatTriesToReceiveWithoutPauseIsLeftBehind) {
@@ -163,12 +178,151 @@ TEST(Ends, AGoroutineThatSelectsWithoutPauseIsLeftBehind) {
   end_while_goroutine_calls([&] { select(on_recv(empty), otherwise()); });
 }
 
+TEST(Ends, AGoroutineThatLocksAndUnlocksWithoutPauseIsLeftBehind) {
+  Mutex mutex;
+  end_while_goroutine_calls([&] { std::lock_guard hold(mutex); });
+  EXPECT_TRUE(mutex.try_lock()) << "it was dropped with the lock held";
+}
+
+TEST(Ends, AGoroutineThatTriesToLockWithoutPauseIsLeftBehind) {
+  Mutex mutex;
+  RWMutex rw_mutex;
+  std::lock_guard hold(mutex);
+  std::lock_guard hold_too(rw_mutex);
+  end_while_goroutine_calls([&] { EXPECT_FALSE(mutex.try_lock()); });
+  end_while_goroutine_calls([&] { EXPECT_FALSE(rw_mutex.try_lock()); });
+  end_while_goroutine_calls([&] { EXPECT_FALSE(rw_mutex.try_lock_shared()); });
+}
+
+TEST(Ends, AGoroutineThatReadsOrWritesUnderAnRWMutexWithoutPauseIsLeftBehind) {
+  RWMutex mutex;
+  end_while_goroutine_calls([&] { std::lock_guard hold(mutex); });
+  EXPECT_TRUE(mutex.try_lock()) << "it was dropped with the lock held";
+  mutex.unlock();
+  end_while_goroutine_calls([&] { std::shared_lock hold(mutex); });
+  EXPECT_TRUE(mutex.try_lock()) << "it was dropped with the lock held";
+}
+
+TEST(Ends, AGoroutineThatTakesFreeUnitsWithoutPauseIsLeftBehind) {
+  Semaphore units(1), none(0);
+  end_while_goroutine_calls([&] {
+    units.acquire();
+    units.release();
+  });
+  EXPECT_TRUE(units.try_acquire()) << "it was dropped with the unit";
+  end_while_goroutine_calls([&] { EXPECT_FALSE(none.try_acquire()); });
+}
+
+// Locks are as before when run() has ended.
+TEST(Ends, TheShortWayOfLocksIsOpenAgain) {
+  Mutex mutex;
+  end_while_goroutine_calls([&] { std::lock_guard hold(mutex); });
+  EXPECT_FALSE(detail::short_way.is_closed());
+}
+
+bool p_was_taken_for_the_end() {
+  let_signals_in();
+  return sched::runtime->world.ending() && sched::current_m()->grip.is_taken();
+}
+
+// A goroutine holds a lock when main returns. It unlocks it when run() has begun to leave it
+// behind, and a plain thread waits for the lock.
+template <class Lock, class Unlock>
+void end_while_lock_is_given_back(Lock lock, Unlock unlock, std::function<void()> wait) {
+  std::atomic<bool> locked{false};
+  std::optional<support::SleepingThread> waiting;
+  run(Options{.procs = 2}, [&] {
+    go([&] {
+      lock();
+      locked = true;
+      while (!p_was_taken_for_the_end()) {
+      }
+      unlock();
+    });
+    while (!locked) yield();
+    waiting.emplace(wait);
+  });
+  EXPECT_TRUE(waiting->goes_on()) << "it was dropped with the lock held";
+}
+
+TEST(Ends, ALockThatADroppedGoroutineWasGivingBackIsFree) {
+  Mutex mutex;
+  RWMutex rw_mutex;
+  auto lock = [](auto& its) { std::lock_guard hold(its); };
+  end_while_lock_is_given_back([&] { mutex.lock(); }, [&] { mutex.unlock(); },
+                               [&] { lock(mutex); });
+  end_while_lock_is_given_back([&] { rw_mutex.lock(); }, [&] { rw_mutex.unlock(); },
+                               [&] { lock(rw_mutex); });
+  end_while_lock_is_given_back([&] { rw_mutex.lock(); }, [&] { rw_mutex.unlock(); },
+                               [&] { std::shared_lock hold(rw_mutex); });
+  end_while_lock_is_given_back([&] { rw_mutex.lock_shared(); }, [&] { rw_mutex.unlock_shared(); },
+                               [&] { lock(rw_mutex); });
+}
+
+// The same if a goroutine waits, which is dropped too.
+template <class Lockable>
+void end_while_lock_is_given_to_goroutine(Lockable& lock) {
+  std::atomic<bool> locked{false};
+  run(Options{.procs = 2}, [&] {
+    go([&] {
+      std::lock_guard hold(lock);
+      locked = true;
+      while (!p_was_taken_for_the_end()) {
+      }
+    });
+    while (!locked) yield();
+    go([&] { lock.lock(); });
+    EXPECT_TRUE(support::eventually([] { return stats().waiting == 1; }));
+  });
+  EXPECT_TRUE(lock.try_lock()) << "one was dropped with the lock held";
+  lock.unlock();
+}
+
+TEST(Ends, ALockThatADroppedGoroutineWasGivingToAnotherIsFree) {
+  Mutex mutex;
+  end_while_lock_is_given_to_goroutine(mutex);
+  RWMutex rw_mutex;
+  end_while_lock_is_given_to_goroutine(rw_mutex);
+}
+
+// What the library locks inside is in use when main returns, by goroutines that are in each other's
+// way. Afterwards a plain thread uses it.
+template <class Call>
+void end_while_it_is_used(Call call) {
+  end_while_goroutines_call(3, call);
+  std::atomic<bool> done{false};
+  std::thread later([&] {
+    call();
+    done = true;
+  });
+  if (!support::eventually([&] { return done.load(); })) {
+    ADD_FAILURE() << "a dropped goroutine has left it locked";
+    std::abort();  // the thread waits for ever
+  }
+  later.join();
+}
+
+TEST(Ends, LimitersBreakersAndPoolsAreNotLeftLocked) {
+  const int rounds = support::scaled(20);
+  for (int i = 0; i < rounds; ++i) {
+    RateLimiter limiter(1e9, 1'000'000);
+    end_while_it_is_used([&] { (void)limiter.allow(); });
+    CircuitBreaker breaker;
+    end_while_it_is_used([&] {
+      (void)breaker.allow();
+      breaker.record_success();
+    });
+    Pool<int> pool(8, [] { return 1; });
+    end_while_it_is_used([&] { (void)pool.idle(); });
+  }
+}
+
 // Without a maker of threads everybody makes them. Here a goroutine's thread makes one while main
 // returns.
 std::atomic<bool> making_third{false}, main_returns{false}, third_began{false};
 
 TEST(Ends, AThreadThatIsBeingMadeWhenMainReturnsIsWaitedFor) {
-  constexpr int kMaker = 1, kThird = 4;  // sysmon and the goroutine's thread are between
+  constexpr int kMaker = 2, kThird = 4;  // sysmon is the first
   making_third = main_returns = third_began = false;
   support::ThreadsAsk ask(
       [](int number) {

@@ -16,7 +16,6 @@
 #include <system_error>
 #include <thread>
 
-#include "support/captured_stderr.h"
 #include "support/let_signals_in.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
@@ -270,40 +269,40 @@ TEST(FewThreads, ABoundGoroutineIsServedByTheNetworkAlthoughTheOtherThreadBlocks
   close(ends[1]);
 }
 
-// Nobody looks after the network while a goroutine that it woke computes, but for a thread that is
-// idle.
-TEST(FewThreads, WithoutSysmonTheNetworkIsServedWhileTheGoroutineThatItWokeFirstComputes) {
-  constexpr int kSysmon = 2;
-  support::ThreadsAsk ask([](int number) { return number != kSysmon; });
-  int first[2], second[2];
-  ASSERT_EQ(pipe2(first, O_NONBLOCK), 0);
-  ASSERT_EQ(pipe2(second, O_NONBLOCK), 0);
-  std::atomic<bool> first_runs{false}, second_ran{false};
-  std::thread writer;
-  support::CapturedStderr captured;
-  run(Options{.procs = 2}, [&] {
-    WaitGroup both;
-    both.go([&] {
-      net::wait_readable(first[0]);
-      first_runs = true;
-      spin_until(second_ran);
-    });
-    both.go([&] {
-      net::wait_readable(second[0]);
-      second_ran = true;
-    });
-    writer = std::thread([&] {
-      EXPECT_TRUE(support::eventually([] { return stats().waiting == 3; }));
-      std::this_thread::sleep_for(5ms);  // usually one thread sleeps in the poller by then
-      EXPECT_EQ(write(first[1], "x", 1), 1);
-      EXPECT_TRUE(support::eventually([&] { return first_runs.load(); }));
-      EXPECT_EQ(write(second[1], "x", 1), 1);
-    });
-    both.wait();
+// Without a thread for sysmon nothing would stop goroutines that loop, or block.
+TEST(FewThreads, WithoutASecondThreadRunSaysWhatIsMissingAndBeginsNothing) {
+  bool has_begun = false;
+  {
+    support::ThreadFaults refuse_all;
+    try {
+      run([&] { has_begun = true; });
+      ADD_FAILURE() << "it throws nothing";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::resource_unavailable_try_again);
+      EXPECT_NE(std::string(error.what()).find("raise the limit"), std::string::npos);
+    }
+  }
+  EXPECT_FALSE(has_begun);
+  EXPECT_EQ(goroutine_id(), 0u);
+  run([&] { has_begun = true; });
+  EXPECT_TRUE(has_begun);
+}
+
+TEST(FewThreads, WithoutAMakerLoopsAndBlockingCallsHoldNobodyUp) {
+  support::ThreadsAsk ask([](int number) {
+    constexpr int kMaker = 2;
+    return number != kMaker;
   });
-  writer.join();
-  EXPECT_NE(captured.end().find("no thread to look after"), std::string::npos);
-  for (const int fd : {first[0], first[1], second[0], second[1]}) close(fd);
+  run(Options{.procs = 1}, [] {
+    std::atomic<bool> ran{false};
+    go([&ran] { ran = true; });
+    spin_until(ran);
+    ran = false;
+    go([&ran] { ran = true; });
+    blocking([&ran] {
+      while (!ran) usleep(100);
+    });
+  });
 }
 
 TEST(FewThreads, ADeadlineEndsTheWaitOfABoundGoroutineThatHasTheOnlyThread) {

@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "base/sanitizer.h"
+#include "sched/run/runtime.h"
 #include "support/let_signals_in.h"
+#include "support/no_descriptors.h"
 #include "support/os_faults.h"
 #include "support/rt_test.h"
 
@@ -62,6 +64,34 @@ RT_TEST(Preemption, TimersFireWhileEveryPIsHeldByALoop) {
   for (int i = 0; i < 5; ++i) sleep_for(1ms);
   stop.store(true);
   loops.wait();
+}
+
+// What the kernel tells of threads stands in files, which cannot be opened here.
+RT_TEST(Preemption, WithoutDescriptorsLoopsAreStoppedAllTheSame) {
+  support::NoDescriptors none;
+  std::atomic<bool> stop{false};
+  WaitGroup loops;
+  for (int i = 0; i < procs() + 1; ++i) loops.go([&] { spin_until(stop); });
+  // One for which there is no P does not run on without.
+  int times_stopped = 0;
+  EXPECT_TRUE(eventually([&] {
+    sleep_for(1ms);
+    times_stopped += sched::runtime->preempted.load(std::memory_order_relaxed);
+    return times_stopped >= 3;
+  }));
+  stop.store(true);
+  loops.wait();
+}
+
+TEST(Preemption, WithoutDescriptorsACallThatBlocksLosesItsPEvenIfNothingIsStopped) {
+  for (const bool preempt : {true, false}) {
+    run(Options{.procs = 1, .preempt = preempt}, [] {
+      support::NoDescriptors none;
+      std::atomic<bool> over{false};
+      go([&] { over = true; });
+      while (!over) usleep(100);
+    });
+  }
 }
 
 RT_TEST(Preemption, ALoopKeepsItsThreadAndItsRegisters) {

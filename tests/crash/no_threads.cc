@@ -9,7 +9,7 @@
 #include "support/os_faults.h"
 
 int main() {
-  magpie::support::ThreadFaults refuse_all;
+  magpie::support::ThreadFaults refuse_all_but_sysmon(0, 1);
   magpie::run(magpie::Options{.procs = 2}, [] {
     magpie::WaitGroup group;
     for (int i = 0; i < 100; ++i) group.go([] { magpie::yield(); });

@@ -6,7 +6,8 @@
 //           the mutex may destroy it while the others' unlock() has not returned (a plain variable
 //           stands for its memory).
 // Bounds    Two threads: every interleaving. Three, of which one is starving or one gives up, and
-//           two that come twice: so many preemptions as main() says.
+//           two that come twice: so many preemptions as main() says. The first of them may take a
+//           free mutex as CALL, as when the short way is closed.
 // Stands in The list's lock, the list, and the sleep, of which only the wake-up matters here;
 //           mutex.cc's steps.
 //
@@ -17,6 +18,7 @@
 // Mutant MUTANT_FREE_HAND_OVER     the mutex is free while it is handed over
 // Mutant MUTANT_GIVES_BACK_EARLY   an empty line: the mutex is given back before the list's lock
 // Mutant MUTANT_LEAVES_SILENTLY    a woken one whose time is up does not ask for those behind it
+// Mutant MUTANT_WAKES_TWO          an owner wakes a waiter although another is woken
 #include "model_run.h"
 #include "waiters.h"
 
@@ -77,8 +79,8 @@ struct Mutex {
   }
 
   // False: given up.
-  bool lock(int self, Patience patience) {
-    if (MutexWord::try_take(word)) return true;
+  bool lock(int self, Patience patience, MutexWord::Held take_as) {
+    if (MutexWord::try_take(word, take_as)) return true;
     Attempt attempt = Attempt::first;
     for (;;) {
       if (take_or_get_in_line(self, attempt, patience)) return true;
@@ -104,7 +106,8 @@ struct Mutex {
     while (!MutexWord::try_give_back(word)) {
       list_lock.lock();
       int next = line.first();
-      auto line_is = next < 0 ? MutexWord::Waiters::none : MutexWord::Waiters::some;
+      bool is_woken = woken(RL_INFO) != 0 && !chosen<"MUTANT_WAKES_TWO">();
+      auto line_is = next < 0 || is_woken ? MutexWord::Waiters::none : MutexWord::Waiters::some;
       switch (MutexWord::give_back(word, line_is)) {
         case MutexWord::GivingBack::not_yet:
           if (chosen<"MUTANT_GIVES_BACK_EARLY">() && MutexWord::try_give_back(word)) {
@@ -116,6 +119,7 @@ struct Mutex {
           RL_ASSERT(!"was free");
           return;
         case MutexWord::GivingBack::wake_first:
+          RL_ASSERT(woken(RL_INFO) == 0);  // the mark is of one: it would be cleared too early
           line.remove(next);
           woken(RL_INFO) = 1;
           break;
@@ -131,7 +135,8 @@ struct Mutex {
 };
 
 // Each locks so many times; the last to be in destroys the mutex.
-template <int threads, int rounds, Mutex::Patience of_the_last>
+template <int threads, int rounds, Mutex::Patience of_the_last,
+          MutexWord::Held of_the_first = MutexWord::held>
 struct Lock : model::Scenario<threads> {
   Mutex mutex;
   rl::var<int> visits;
@@ -142,8 +147,9 @@ struct Lock : model::Scenario<threads> {
   void thread(unsigned index) override {
     int self = static_cast<int>(index);
     auto patience = self == threads - 1 ? of_the_last : Mutex::Patience::usual;
+    auto take_as = self == 0 ? of_the_first : MutexWord::held;
     for (int i = 0; i < rounds; ++i) {
-      if (!mutex.lock(self, patience)) {
+      if (!mutex.lock(self, patience, take_as)) {
         to_come.fetch_sub(1,
                           std::memory_order_acq_rel);  // another may hold it: not ours to destroy
         continue;
@@ -169,5 +175,9 @@ int main(int argc, char** argv) {
       .explore<Lock<3, 1, Patience::none>>("three, one gives up", model::bounded(3))
       .explore<Lock<3, 2, Patience::starving>>("three twice, one starving", model::random(300'000))
       .explore<Lock<3, 2, Patience::none>>("three twice, one gives up", model::random(300'000))
+      .explore<Lock<2, 1, Patience::none, MutexWord::call>>("two, the short way is closed",
+                                                            model::full())
+      .explore<Lock<3, 2, Patience::starving, MutexWord::call>>(
+          "three twice, the short way is closed", model::random(300'000))
       .report();
 }

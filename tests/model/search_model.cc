@@ -20,13 +20,17 @@
 //                                look
 // Mutant MUTANT_LISTED_LATE      an M gets on the list of sleepers only after its second look
 // Mutant MUTANT_COUNTED_ONCE     a publisher tries only once to count a searcher
+// Mutant MUTANT_MASK_LATE        the bit of a P is cleared after its holder has published
+// Mutant MUTANT_MASK_BEFORE      a sleeper reads the bits before its fence
 #include "model_run.h"
 
+#include "sched/idle_mask.h"
 #include "sched/rest/search.h"
 
 namespace {
 
 using magpie::base::relaxed;
+using magpie::sched::IdleMask;
 using magpie::sched::Search;
 using model::chosen;
 
@@ -363,6 +367,44 @@ struct TakenMeanwhile : model::Scenario<3> {
   void after() override { rt.check_word(); }
 };
 
+// An M takes the idle P 1 and publishes with it, in queue 1, while the holder of P 0 goes to sleep
+// and passes idle Ps by.
+struct PassedBy : model::Scenario<2> {
+  Search search;
+  IdleMask mask;
+  Queue queues[2];
+  rl::mutex lock;
+  bool left_to_sleeper = false, sleeper_saw = false;
+
+  void before() override {
+    search.add_idle();
+    mask.set(1);
+  }
+  void thread(unsigned index) override { index == 0 ? sleep() : publish(); }
+
+  void sleep() {
+    bool is_idle = chosen<"MUTANT_MASK_BEFORE">() && mask.next_busy(1, 2) == 2;
+    lock.lock(RL_INFO);
+    mask.set(0);
+    search.rest(Search::Was::not_searching);
+    lock.unlock(RL_INFO);
+    search.before_second_look();
+    if (!chosen<"MUTANT_MASK_BEFORE">()) is_idle = mask.next_busy(1, 2) == 2;
+    sleeper_saw = !is_idle && !queues[1].empty();
+  }
+  void publish() {
+    lock.lock(RL_INFO);
+    if (!chosen<"MUTANT_MASK_LATE">()) mask.clear(1);
+    search.remove_idle();
+    lock.unlock(RL_INFO);
+    queues[1].put(1);
+    left_to_sleeper = !search.try_book_searcher();
+    if (chosen<"MUTANT_MASK_LATE">()) mask.clear(1);
+  }
+  // What was published is seen by the sleeper, or a searcher is booked for it.
+  void after() override { RL_ASSERT(sleeper_saw || !left_to_sleeper); }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -372,6 +414,7 @@ int main(int argc, char** argv) {
       .explore<Chain>("chain", model::bounded(3))
       .explore<Borrowed>("borrowed", model::bounded(3))
       .explore<TakenMeanwhile>("taken meanwhile", model::bounded(3))
+      .explore<PassedBy>("passed by", model::bounded(4))
       .explore<Transient>("transient searcher", model::random(700'000))
       .explore<Transient>("transient searcher", model::bounded(2))
       .report();

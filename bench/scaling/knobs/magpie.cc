@@ -126,6 +126,32 @@ Figures parked() {
   return figures;
 }
 
+void compute_a_little() {
+  for (int i = 0; i < 500; ++i) asm volatile("" ::: "memory");
+}
+
+// Goroutines that start others, two for each P: which steals are far?
+Figures starting() {
+  constexpr std::uint64_t kSteals = 3'000;
+  std::atomic<bool> over{false};
+  magpie::WaitGroup all;
+  for (int i = 0; i < 2 * magpie::procs(); ++i) {
+    all.go([&over] {
+      while (!over.load(std::memory_order_relaxed)) {
+        magpie::WaitGroup few;
+        for (int child = 0; child < 8; ++child) few.go([] { compute_a_little(); });
+        few.wait();
+      }
+    });
+  }
+  while (magpie::stats().total.steals_succeeded < kSteals) magpie::sleep_for(1ms);
+  over = true;
+  all.wait();
+  const magpie::ProcStats total = magpie::stats().total;
+  return {{"far_percent", 100 * static_cast<double>(total.steals_far) /
+                              static_cast<double>(total.steals_succeeded)}};
+}
+
 struct Setting {
   const char* knob;
   const char* value;
@@ -172,6 +198,7 @@ std::vector<Setting> settings() {
       {"chaos", "0 (default)", switching},
       {"chaos", "42", switching, {}, "chaos=42"},
       {"slow", "10ms", switching, {}, "slow=10ms"},
+      {"topology", "node:2 core:16", starting, Options{.procs = 32}, "topology=node:2 core:16"},
   };
 }
 

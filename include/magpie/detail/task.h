@@ -73,7 +73,8 @@ enum class Joined : unsigned char {
   dropped,      // its run() has ended, and its record is gone
   by_us,        // it has ended, and the caller owns the record
   by_outsider,  // the same for a plain thread: run() waits until it frees the record
-  not_yet       // it goes on: the limit was reached first
+  not_yet,      // it goes on: the limit was reached first
+  by_itself     // it is the caller, which cannot wait for its own end
 };
 [[nodiscard]] MAGPIE_API Joined wait_for_task(TaskRef ref);
 [[nodiscard]] MAGPIE_API Joined wait_for_task(TaskRef ref, const WaitLimit& limit);
@@ -202,7 +203,8 @@ class Outcome {
   struct Void {};
   using Value =
       std::conditional_t<std::is_void_v<R>, Void,
-                         std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, R>>;
+                         std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>,
+                                            std::remove_cv_t<R>>>;  // it is built, and moved from
   union {
     Value value_;
     std::exception_ptr error_;

@@ -172,9 +172,12 @@ G* take_from_network(M* m) {
 // sleeps after a few rounds. Timers do not count: the M with the timer duty fires all timers that
 // came due while it woke up.
 bool search_on(M* m) {
+  auto start = static_cast<std::uint32_t>(m->p->index);
   for (std::uint32_t round = 0; round < m->spin_budget; ++round) {
     for (int i = 0; i < policy::kPausesPerRound; ++i) base::cpu_relax();
-    if (runtime->world.stopping() || work_is_visible()) {
+    m->tip = find_visible_work(start, policy::kLooksPerSpin);
+    start += policy::kLooksPerSpin;
+    if (runtime->world.stopping() || m->tip != nullptr || !runtime->global.empty()) {
       m->spin_budget = policy::budget_after_success(m->spin_budget);
       return true;
     }

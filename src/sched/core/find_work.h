@@ -11,8 +11,8 @@
 //   7  a fair share of the global queue: stopped goroutines that are due, urgent ones, usual ones
 //   8  the network, without blocking
 //   9  a search, unless enough other Ms search: timers of all Ps that are due; half of another P's
-//      ring, in random order, four rounds, in the last one also another P's runnext. The M
-//      repeats the search for as long as searching has paid lately
+//      ring, near ones first (victims.h), four rounds, in the last one also another P's runnext.
+//      The M repeats the search for as long as searching has paid lately
 //  10  rest: the M gives its P up, looks at everything once more, and sleeps (rest.h)
 //
 // The P has steps 3 to 6 at hand. A goroutine that blocks tries them on its own stack, and switches

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/event.h"
 #include "base/random.h"
@@ -46,6 +47,7 @@ struct M {
   G* from_stopped = nullptr;              // taken from the stopped line, for admit()
   base::Relaxed<bool> searching = false;  // counted in Search; see Idle
   std::uint32_t spin_budget = 0;          // rounds to search before sleeping; the M adapts it
+  P* tip = nullptr;  // work was seen there; a search that finds none elsewhere looks there too
   // [timer-duty] A goroutine armed a timer while it parked. The M still owes the armer's part.
   std::int64_t timer_owed_ns = timer::kNever;
   int thread_locks = 0;             // ThreadLocks of the goroutine that is bound to this M
@@ -81,8 +83,9 @@ struct M {
     M* previous = nullptr;
     base::Guarded<P*> handed = nullptr;  // the P to go on with; null: the runtime ends
     bool handed_searching = false;
-    bool in_poller = false;  // it sleeps in the poller, see network.h
-    InPlace<P> in_place;     // [in-place] it waits with its goroutine, see bound.h
+    const P* last_p = nullptr;  // the M held it last; null: none yet
+    bool in_poller = false;     // it sleeps in the poller, see network.h
+    InPlace<P> in_place;        // [in-place] it waits with its goroutine, see bound.h
   } rest;
   base::Event wake_up;
 
@@ -130,6 +133,8 @@ struct M {
     base::Atomic<pid_t> tid{0};     // atomic, a hint: written before the M holds its first P
     int timer_slack_before_ns = 0;  // the thread's own value; 0: the thread still has it
     int pinned_to = -1;             // CPU; -1: not pinned
+    int pinned_by = 0;              // the preparation of Pins
+    cpu_set_t cpus_before{};        // while it is pinned: the CPUs that it had before
     void* signal_stack = nullptr;
     bool signal_was_blocked = false;  // the preemption signal, before the thread became an M
   } os;

@@ -11,9 +11,11 @@
 
 #include "base/atomic.h"
 #include "base/random.h"
+#include "cpus/homes.h"
 #include "sched/core/g_pool.h"
 #include "sched/core/inbox.h"
 #include "sched/core/run_queue.h"
+#include "sched/policy.h"
 #include "sched/taking/stretch.h"
 #include "stack/pool.h"
 #include "timer/timer_set.h"
@@ -31,6 +33,8 @@ struct PCounters {
   base::Counter inherited;  // goroutines that ran in their waker's time slice
   base::Counter goroutines_started, goroutines_ended;
   base::Counter steals_tried, steals_succeeded, goroutines_stolen, runnext_stolen;
+  base::Counter steals_near;  // from a P under the same cache
+  base::Counter steals_far;   // from a P of another node
   base::Counter overflows, goroutines_spilled, global_batches;
   base::Counter looks;  // looks at work that is not the P's own
   base::Counter parks, wakes, searches, joined_in_place;
@@ -56,6 +60,9 @@ struct alignas(base::kCacheLine) P {
     queue.reserve_one_at_a_time();
   }
 
+  // fixed while the world goes on
+  cpus::Home home;  // which Ps are near; with Options::pin the CPU of the holder
+
   // holder only
   // Two countdowns. The first runs to the next look at everything that is not the P's own. The
   // second runs to the next look at the clock in a chain of goroutines taken from runnext. Sysmon
@@ -73,6 +80,7 @@ struct alignas(base::kCacheLine) P {
   std::uint64_t next_id = 0;              // the holder may give out ids [next_id, ids_end)
   std::uint64_t ids_end = 0;
   base::Random random;
+  policy::Detours detours;
   GCache records;
   stack::Cache stacks;
   std::int64_t stopped_again_ns = 0;     // when that is over, see begin_hold()
@@ -82,6 +90,7 @@ struct alignas(base::kCacheLine) P {
 
   // guarded by Idle's lock; by the maker's lock while the P waits for a new thread
   P* next_idle = nullptr;
+  P* previous_idle = nullptr;
   bool wanted_by_searcher = false;  // while the P waits for a thread
   std::int64_t wanted_since_ns = 0;
 

@@ -25,9 +25,10 @@ class PTable {
   // The Ps in use and the ones no longer in use.
   std::span<P* const> all() const { return span_of(published_.all()); }
 
-  // Both need a world that is stopped, or has not begun.
+  // Both need a world that is stopped, or has not begun. grow_to() may throw std::bad_alloc. Then
+  // the table is as before, and the Ps that were made are there for the next try.
   void grow_to(std::size_t count) {
-    if (count <= ps_.size()) return;
+    if (count <= all().size()) return;  // ps_ may hold more, which no reader knows of
     ps_.reserve(count);
     tables_.reserve(tables_.size() + 1);
     auto table = std::make_unique<P*[]>(count);

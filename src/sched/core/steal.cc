@@ -1,6 +1,9 @@
 #include "sched/core/steal.h"
 
-#include <numeric>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -8,29 +11,12 @@
 #include "sched/policy.h"
 #include "sched/run/runtime.h"
 #include "sched/run/tracing.h"
+#include "sched/victims.h"
 
 namespace magpie::sched {
 namespace {
 
 using policy::kStealRounds;
-
-// Visits 0..n-1 once each: start anywhere, step by a number that shares no factor with n.
-class RandomOrder {
- public:
-  RandomOrder(std::uint32_t n, std::uint32_t random) : left_(n), n_(n), at_(random % n) {
-    step_ = n == 1 ? 1 : 1 + (random >> 16) % (n - 1);
-    while (std::gcd(step_, n) != 1) step_ = step_ % n + 1;
-  }
-  bool done() const { return left_ == 0; }
-  std::uint32_t next() {
-    --left_;
-    at_ = (at_ + step_) % n_;
-    return at_;
-  }
-
- private:
-  std::uint32_t left_, n_, at_, step_;
-};
 
 void be_patient() {
   std::int64_t until = base::now_ns() + policy::kPatienceNs;
@@ -94,50 +80,80 @@ class Misses {
   std::uint64_t count_ = 0;
 };
 
+void count_steal(P* p, const P* victim, std::size_t moved) {
+  p->counters.steals_succeeded.increment();
+  p->counters.goroutines_stolen.add(moved);
+  Ring ring = ring_of(p->home, static_cast<std::uint32_t>(victim->index));
+  if (ring <= Ring::cache) p->counters.steals_near.increment();
+  if (ring == Ring::far) p->counters.steals_far.increment();
+  MAGPIE_PROBE(steal, p->index, victim->index, moved);
+}
+
+// One thief, in one call of steal().
+class Thief {
+ public:
+  explicit Thief(M* m) : m_(m), p_(m->p), was_patient_(runtime->chaos.one_in(2)), misses_(m->p) {}
+
+  G* search() {
+    std::span<P* const> ps = runtime->ps.in_use();
+    Victims victims(p_->home, static_cast<std::uint32_t>(p_->index),
+                    static_cast<std::uint32_t>(ps.size()), runtime->idle.mask(), p_->detours);
+    P* tip = std::exchange(m_->tip, nullptr);
+    for (int round = 0; round < kStealRounds; ++round) {
+      victims.begin_round(round, p_->random.next());
+      for (;;) {
+        std::uint32_t at = victims.next();
+        if (at == kNoP) break;
+        if (runtime->world.stopping()) return nullptr;
+        P* victim = ps[at];
+        std::size_t waiting = victim->queue.size();
+        if (!victims.is_worth_it(waiting)) continue;
+        if (G* g = look_at(victim, round)) {
+          victims.note_robbed();
+          return g;
+        }
+      }
+    }
+    bool may_be_missed = tip != nullptr && tip != p_ && ps.size() > policy::kLooksPerRing;
+    return may_be_missed ? look_at(tip, kStealRounds - 1) : nullptr;
+  }
+
+ private:
+  G* look_at(P* victim, int round) {
+    p_->counters.steals_tried.increment();
+    if (!was_patient_ && has_few_woken(victim)) {
+      be_patient();
+      was_patient_ = true;
+    }
+    std::size_t moved = 0;
+    std::uint64_t from_runnext = 0;
+    G* g = p_->queue.steal_half(victim->queue, moved);
+    if (g == nullptr && policy::looks_at_runnext(round)) {
+      g = steal_runnext(victim);
+      moved = from_runnext = 1;
+    }
+    if (g == nullptr) {
+      misses_.add(victim);
+      return nullptr;
+    }
+    if (from_runnext != 0) p_->counters.runnext_stolen.increment();
+    count_steal(p_, victim, moved);
+    misses_.tell_of_steal(victim, moved, from_runnext);
+    return g;
+  }
+
+  M* m_;
+  P* p_;
+  bool was_patient_;
+  Misses misses_;
+};
+
 }  // namespace
 
 G* steal(M* m) {
-  P* p = m->p;
-  std::span<P* const> ps = runtime->ps.in_use();
-  bool was_patient = runtime->chaos.one_in(2);
+  Thief thief(m);
   if (runtime->chaos.one_in(4)) return nullptr;
-  Misses misses(p);
-  for (int round = 0; round < kStealRounds; ++round) {
-    for (RandomOrder order(static_cast<std::uint32_t>(ps.size()), p->random.next());
-         !order.done();) {
-      P* victim = ps[order.next()];
-      if (victim == p) continue;
-      if (runtime->world.stopping()) return nullptr;
-      p->counters.steals_tried.increment();
-      if (!was_patient && has_few_woken(victim)) {
-        be_patient();
-        was_patient = true;
-      }
-      std::size_t moved = 0;
-      if (G* g = p->queue.steal_half(victim->queue, moved)) {
-        p->counters.steals_succeeded.increment();
-        p->counters.goroutines_stolen.add(moved);
-        MAGPIE_PROBE(steal, p->index, victim->index, moved);
-        misses.tell_of_steal(victim, moved, 0);
-        return g;
-      }
-      if (!policy::looks_at_runnext(round)) {
-        misses.add(victim);
-        continue;
-      }
-      if (G* g = steal_runnext(victim)) {
-        p->counters.steals_succeeded.increment();
-        p->counters.goroutines_stolen.increment();
-        p->counters.runnext_stolen.increment();
-        moved = 1;
-        MAGPIE_PROBE(steal, p->index, victim->index, moved);
-        misses.tell_of_steal(victim, 1, 1);
-        return g;
-      }
-      misses.add(victim);
-    }
-  }
-  return nullptr;
+  return thief.search();
 }
 
 }  // namespace magpie::sched

@@ -64,17 +64,20 @@ bool has_other_threads() {
   auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
   if (is_awaited != nullptr && is_awaited()) return true;
   int of_the_library = is_awaited != nullptr ? 1 : 0;
-  // A thread that is being made, or ends, while the process's threads are counted would stand for a
-  // thread that is not ours: count again then. That takes some microseconds each time.
+  // A thread that is being made, or leaves, while the process's threads are counted would stand for
+  // a thread that is not ours: count again then. That takes some microseconds each time. A thread
+  // that leaves may use the runtime as a plain thread: the destructors of its thread_locals may.
   for (int tries = 0; tries < kMostCounts; ++tries) {
     std::optional<std::uint64_t> made = runtime->threads.maker.made_unless_making();
     int ours = runtime->threads.count();
+    bool some_leave = runtime->threads.some_are_leaving();  // after `ours`, which omits them
     int all = count_process_threads();
-    bool is_certain = made && runtime->threads.count() == ours &&
+    bool is_certain = made && !some_leave && runtime->threads.count() == ours &&
                       runtime->threads.maker.made_unless_making() == made;
     if (is_certain)
       return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() +
                         runtime->watcher.helpers() + of_the_library;
+    if (outsiders_came()) return true;
     sched_yield();
   }
   return true;

@@ -1,8 +1,9 @@
 // idle.h: Ps that nobody holds, Ms that sleep or are about to, and how many Ms search.
 //
 // Two last-in-first-out lists under one lock, so that the warmest is woken first and the others
-// stay asleep. The word of [search-or-sleep] counts the idle Ps and the searchers. It changes
-// together with the lists, here and nowhere else, so a caller that holds the lock may trust both.
+// stay asleep. Where Ps have distances, what is near the waker is warmer. The word of
+// [search-or-sleep] counts the idle Ps and the searchers. It changes together with the lists, here
+// and nowhere else, so a caller that holds the lock may trust both.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +14,16 @@
 #include "base/lock.h"
 #include "sched/core/m.h"
 #include "sched/core/p.h"
+#include "sched/core/p_table.h"
+#include "sched/idle_mask.h"
 #include "sched/rest/search.h"
+#include "sched/victims.h"
 
 namespace magpie::sched {
 
 class Idle {
  public:
-  explicit Idle(Search& search) : search_(search) {}
+  Idle(Search& search, const PTable& all) : search_(search), all_(all) {}
 
   base::Lock& lock() MAGPIE_RETURNS_LOCK(lock_) { return lock_; }
 
@@ -40,24 +44,25 @@ class Idle {
     m->searching = false;
   }
 
-  // An idle P for a thread that goes on to run, or null.
-  [[nodiscard]] P* take_p_locked() MAGPIE_REQUIRES(lock_) {
-    P* p = unlist_p_locked();
+  // An idle P for a thread that goes on to run, or null. Here and below `near` is the P that it
+  // should be near to; null: any.
+  [[nodiscard]] P* take_p_locked(const P* near) MAGPIE_REQUIRES(lock_) {
+    P* p = unlist_p_locked(near);
     if (p != nullptr) search_.remove_idle();
     return p;
   }
 
   // An idle P for a searcher that was booked (try_book_searcher), or null: then it is booked no
   // more. All Ps are held after all, and an M that gives one up from now on looks at the queues.
-  [[nodiscard]] P* take_p_for_booked_locked() MAGPIE_REQUIRES(lock_) {
-    P* p = take_p_locked();
+  [[nodiscard]] P* take_p_for_booked_locked(const P* near) MAGPIE_REQUIRES(lock_) {
+    P* p = take_p_locked(near);
     if (p == nullptr) search_.stop();
     return p;
   }
 
   // An idle P for m, which is on the list and searches from now on; or null, and m stays there.
   [[nodiscard]] P* take_p_to_search_locked(M* m) MAGPIE_REQUIRES(lock_) {
-    P* p = unlist_p_locked();
+    P* p = unlist_p_locked(m->rest.last_p);
     if (p == nullptr) return nullptr;
     remove_locked(m);
     search_.remove_idle_add_searcher();
@@ -112,11 +117,14 @@ class Idle {
     last_m_ = m;
     change_count_locked(1);
   }
-  M* take_m_locked() MAGPIE_REQUIRES(lock_) {
-    M* m = ms_;
+  // `p` is the P that it will hold; null: any.
+  M* take_m_locked(const P* p) MAGPIE_REQUIRES(lock_) {
+    M* m = p != nullptr && !p->home.is_flat ? m_near_locked(*p) : ms_;
     if (m != nullptr) remove_locked(m);
     return m;
   }
+
+  const IdleMask& mask() const { return mask_; }
 
   int idle_threads() const { return count_.load(base::relaxed); }
 
@@ -124,23 +132,47 @@ class Idle {
   void list_locked(P* p) MAGPIE_REQUIRES(lock_) {
     p->state.store(PState::idle, base::relaxed);  // relaxed: for readers of statistics
     p->free_cpu = -1;
+    p->previous_idle = nullptr;
     p->next_idle = ps_;
+    if (ps_ != nullptr) ps_->previous_idle = p;
     ps_ = p;
+    mask_.set(static_cast<std::uint32_t>(p->index));  // its queues are empty
   }
-  P* unlist_p_locked() MAGPIE_REQUIRES(lock_) {
-    P* p = ps_;
-    if (p != nullptr) {
-      ps_ = p->next_idle;
-      p->state.store(PState::running, base::relaxed);
-    }
+  P* unlist_p_locked(const P* near) MAGPIE_REQUIRES(lock_) {
+    P* p = near != nullptr && !near->home.is_flat ? p_near_locked(*near) : ps_;
+    if (p == nullptr) return nullptr;
+    (p->previous_idle == nullptr ? ps_ : p->previous_idle->next_idle) = p->next_idle;
+    if (p->next_idle != nullptr) p->next_idle->previous_idle = p->previous_idle;
+    mask_.clear(static_cast<std::uint32_t>(p->index));  // before its holder can publish
+    p->state.store(PState::running, base::relaxed);
     return p;
+  }
+
+  P* p_near_locked(const P& near) MAGPIE_REQUIRES(lock_) {
+    std::uint32_t found = idle_near(near.home, static_cast<std::uint32_t>(near.index), mask_);
+    return found == kNoP ? ps_ : all_.in_use()[found];
+  }
+  // One of the few that rested last which held this P, else one of the same node, else the last.
+  M* m_near_locked(const P& p) MAGPIE_REQUIRES(lock_) {
+    constexpr int kLooks = 8;
+    M* of_node = nullptr;
+    int looks = kLooks;
+    for (M* m = ms_; m != nullptr && looks-- != 0; m = m->rest.next) {
+      const P* last = m->rest.last_p;
+      if (last == &p) return m;
+      bool is_near = last != nullptr && p.home.node.has(static_cast<std::uint32_t>(last->index));
+      if (is_near && of_node == nullptr && !m->rest.in_poller) of_node = m;
+    }
+    return of_node != nullptr ? of_node : ms_;
   }
   void change_count_locked(int by) MAGPIE_REQUIRES(lock_) {
     count_.store(count_.load(base::relaxed) + by, base::relaxed);
   }
 
   Search& search_;
+  const PTable& all_;
   base::Lock lock_;
+  IdleMask mask_;  // of ps_
   P* ps_ MAGPIE_GUARDED_BY(lock_) = nullptr;
   M* ms_ MAGPIE_GUARDED_BY(lock_) = nullptr;
   M* last_m_ MAGPIE_GUARDED_BY(lock_) = nullptr;

@@ -161,7 +161,8 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
     base::Guard hold(runtime->idle.lock());
     if (m->rest.listed) {
       m->rest.in_poller = false;
-      if (batch.count != 0 && !runtime->world.stopping()) p = runtime->idle.take_p_locked();
+      if (batch.count != 0 && !runtime->world.stopping())
+        p = runtime->idle.take_p_locked(m->rest.last_p);
       if (p != nullptr) runtime->idle.remove_locked(m);
     }
   }
@@ -183,7 +184,7 @@ Network::Slept Network::sleep_in_poller(M* m, std::int64_t until_ns) {
     put_last(m, batch.ready[i]);
   }
   // For one, sysmon sees to the role that this M leaves.
-  if (batch.count > 1 || runtime->sysmon.helpers() == 0) wake_searcher(m);
+  if (batch.count > 1) wake_searcher(m);
   return Slept::with_p;
 }
 

@@ -1,6 +1,7 @@
 #include "sched/rest/rest.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,6 +19,12 @@ namespace {
 bool timer_is_due() {
   std::int64_t earliest = earliest_timer_ns();
   return earliest != kNever && earliest <= base::now_ns();
+}
+
+// Complete: m is about to sleep. It begins elsewhere than other Ms do.
+bool sees_work(M* m) {
+  m->tip = find_visible_work(static_cast<std::uint32_t>(m->number), kAllPs);
+  return m->tip != nullptr || !runtime->global.empty();
 }
 
 // Gives the P up and goes on the list of sleeping Ms. False: there is something to do after all.
@@ -61,7 +68,7 @@ bool is_deadlock() {
 // time.
 void hand_on_duty(M* m, std::int64_t next_ns) {
   constexpr std::int64_t kSoonNs = 20'000'000;
-  if (next_ns - base::now_ns() <= kSoonNs || runtime->sysmon.helpers() == 0) wake_searcher(m);
+  if (next_ns - base::now_ns() <= kSoonNs) wake_searcher(m);
 }
 
 // How an M woke that had the timer duty, slept in the poller, or both.
@@ -86,13 +93,17 @@ Woke sleep_with_a_duty(M* m) {
   return Woke::with_p;
 }
 
+}  // namespace
+
 void report_if_deadlock() {
   if (earliest_timer_ns() == kNever && !runtime->network.is_waited_for() && is_deadlock())
       [[unlikely]]
     report_deadlock();
 }
 
-}  // namespace
+void let_another_look_for_deadlock() {
+  if (nobody_can_run()) wake_searcher(nullptr);
+}
 
 bool rest(M* m) {
   runtime->chaos.disturb();
@@ -101,7 +112,7 @@ bool rest(M* m) {
   m->timer_owed_ns = kNever;  // [timer-duty] m looks at all timers now
   for (;;) {
     runtime->search.before_second_look();
-    if (work_is_visible() || timer_is_due()) {
+    if (sees_work(m) || timer_is_due()) {
       runtime->chaos.disturb();
       if (get_up(m)) return true;
       runtime->sysmon.look_soon();  // m was handed a P, or all Ps are held, maybe by loops
@@ -129,12 +140,24 @@ void look_again_for_others() {
   if (runtime->network.in_use()) runtime->network.want_events();
 }
 
-bool work_is_visible() {
-  if (!runtime->global.empty()) return true;
-  for (P* p : runtime->ps.in_use()) {
-    if (!p->queue.looks_empty()) return true;
+P* find_visible_work(std::uint32_t start, std::uint32_t most) {
+  std::span<P* const> ps = runtime->ps.in_use();
+  auto count = static_cast<std::uint32_t>(ps.size());
+  start %= count;
+  for (auto [at, end] : {std::pair{start, count}, std::pair{0u, start}}) {
+    // [search-or-sleep] after before_second_look(); other side: Idle, which clears the bit of a P
+    // before its holder can publish
+    while ((at = runtime->idle.mask().next_busy(at, end)) < end) {
+      if (!ps[at]->queue.looks_empty()) return ps[at];
+      if (--most == 0) return nullptr;
+      ++at;
+    }
   }
-  return false;
+  return nullptr;
+}
+
+bool work_is_visible() {
+  return !runtime->global.empty() || find_visible_work(0, kAllPs) != nullptr;
 }
 
 std::uint64_t all_turns() {

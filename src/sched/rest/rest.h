@@ -25,8 +25,20 @@ namespace magpie::sched {
 // published meanwhile.
 void look_again_for_others();
 
+// Call this before a thread that holds no P goes to sleep: it may be the last one that was awake.
+void report_if_deadlock();
+
+// The same for a thread that ends. It cannot look itself, as it is no longer counted as one of the
+// runtime's threads. So another M gets up, finds nothing to do, and looks.
+void let_another_look_for_deadlock();
+
 // A queue holds a goroutine that can be taken, as far as can be seen without locks.
 bool work_is_visible();
+
+// A P whose queue holds such a goroutine; null: there is none among the first `most` that are not
+// idle. The look begins at P `start`, or modulo their number, and goes round.
+inline constexpr std::uint32_t kAllPs = ~std::uint32_t{0};
+P* find_visible_work(std::uint32_t start, std::uint32_t most);
 
 // The turns of all Ps so far. While this stands still, nothing new has run.
 std::uint64_t all_turns();

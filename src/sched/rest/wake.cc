@@ -9,9 +9,9 @@ namespace magpie::sched {
 
 namespace {
 
-P* take_p_for_booked() {
+P* take_p_for_booked(const P* near) {
   base::Guard hold(runtime->idle.lock());
-  if (!runtime->world.stopping()) return runtime->idle.take_p_for_booked_locked();
+  if (!runtime->world.stopping()) return runtime->idle.take_p_for_booked_locked(near);
   runtime->idle.unbook_searcher_locked();
   return nullptr;
 }
@@ -20,7 +20,7 @@ P* take_p_for_booked() {
 
 void start_searcher(M* m) {
   runtime->chaos.disturb();
-  P* p = take_p_for_booked();
+  P* p = take_p_for_booked(m != nullptr ? m->p : nullptr);
   if (p == nullptr) return;
   if (m == nullptr || m->p == nullptr) {
     if (traced()) trace_handed_over(p);

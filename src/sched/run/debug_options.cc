@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cpus/topology.h"
+
 namespace magpie::sched {
 namespace {
 
@@ -13,7 +15,7 @@ namespace {
   throw std::invalid_argument(
       "magpie: MAGPIE_DEBUG: \"" + std::string(item) +
       "\" is not understood; it knows schedtrace=MILLISECONDS, scheddetail=0|1, preempt=on|off, "
-      "chaos=SEED (a number; 0: off), slow=MILLISECONDSms");
+      "chaos=SEED (a number; 0: off), slow=MILLISECONDSms, topology=LEVELS (node:2 core:16)");
 }
 
 // False: it is no number, or more follows.
@@ -40,6 +42,9 @@ void read_item(DebugOptions& options, std::string_view item) {
     options.slow_ns = ms * 1'000'000;
   } else if (key == "chaos") {
     if (!read_number(value, options.chaos_seed)) refuse(item);
+  } else if (key == "topology") {
+    if (!cpus::parse_topology(value)) refuse(item);
+    options.topology = value;
   } else if (key == "scheddetail" && (value == "0" || value == "1")) {
     options.scheddetail = value == "1";
   } else if (key == "preempt" && (value == "on" || value == "off")) {

@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <magpie/runtime.h>
@@ -60,9 +61,12 @@ Runtime::Runtime(const Options& wanted)
     : generation(++generations),
       options(wanted),
       procs_source(wanted.procs),
+      homes(DebugOptions::from_environment().topology,
+            wanted.pin ? cpus::Cores::kRead : cpus::Cores::kIgnore),
       records(global),
       stacks(wanted.stack_size),
       threads(wanted.max_threads),
+      pins(wanted.pin),
       schedtrace(DebugOptions::from_environment()),
       watcher(std::chrono::nanoseconds(wanted.report_blocked_after).count(), slow_ns_of(wanted)) {}
 
@@ -176,12 +180,24 @@ struct Installed {
   }
 };
 
+[[noreturn]] void throw_no_sysmon(int error) {
+  throw std::system_error(
+      error, std::generic_category(),
+      "magpie: run() needs a thread that watches goroutines which block or run long, and the "
+      "system refuses one; end other threads, or raise the limit on them (ulimit -u, pids.max of "
+      "the cgroup)");
+}
+
 void run_with(Main main) {
   G* main_goroutine = make_main(main);
-  M* m = runtime->threads.adopt_caller();  // the last step that may throw
+  M* m = runtime->threads.adopt_caller();
+  if (int error = runtime->sysmon.start()) {
+    end_m(m);
+    throw_no_sysmon(error);  // nothing throws after this
+  }
   runtime->threads.maker.start();
   runtime->watcher.start_if_needed();
-  runtime->sysmon.start();
+  runtime->sysmon.hurry();  // it may look at all of them now
   P* first = runtime->ps.in_use()[0];
   first->state.store(PState::running, base::relaxed);
   begin_with(m, first);
@@ -231,9 +247,16 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   Installed installed(rt);
   reserve_procs(rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
-  if (options.pin) rt.pins.prepare();
+  rt.homes.look();
+  Homes::settle(rt.homes.plan(rt.ps.count()));
+  rt.pins.prepare();
   trace_begin_run();
-  run_with(Main{body, argument});
+  try {
+    run_with(Main{body, argument});
+  } catch (...) {  // nothing has run
+    trace_end_run();
+    throw;
+  }
   trace_end_run();
   drop_goroutines();
   note_run_end(runtime->generation);  // again, for threads that began to wait meanwhile

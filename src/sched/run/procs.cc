@@ -8,8 +8,10 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include <magpie/runtime.h>
 
@@ -28,7 +30,7 @@ namespace {
 // it is left to the maker of threads, and to programs that run for a while.
 constexpr std::int64_t kFirstLookNs = 100'000'000;
 
-std::string& file_root() {
+std::string& root_of_files() {
   static std::string root;
   return root;
 }
@@ -56,8 +58,9 @@ std::uint64_t milli_cpus(double quota) {
   return static_cast<std::uint64_t>(std::min(quota, kMost) * 1000 + 0.5);
 }
 
-// The world is stopped; n Ps exist. `self` holds a P.
-void change_procs(M* self, std::uint32_t n) {
+// The world is stopped; the Ps exist, one for each home. `self` holds a P.
+void change_procs(M* self, std::span<const cpus::Home> homes) {
+  auto n = static_cast<std::uint32_t>(homes.size());
   for (P* p : runtime->ps.in_use().subspan(std::min<std::size_t>(n, runtime->ps.count()))) {
     move_queue_to_global(p);
     p->records.give_all(runtime->records);
@@ -66,6 +69,7 @@ void change_procs(M* self, std::uint32_t n) {
     p->state.store(PState::unused, base::relaxed);
   }
   runtime->ps.set_in_use(n);
+  Homes::settle(homes);
   if (self != nullptr && self->p->state.load(base::relaxed) == PState::unused) {
     P* old = self->p;
     self->p = runtime->ps.in_use()[0];
@@ -79,15 +83,18 @@ void change_procs(M* self, std::uint32_t n) {
       trace_back(self);
     }
   }
+  if (self != nullptr) runtime->pins.bind(self);
   if (traced()) trace_outside(Kind::procs, n);
 }
 
 }  // namespace
 
 void set_file_root(std::string root, std::int64_t every_ns) {
-  file_root() = std::move(root);
+  root_of_files() = std::move(root);
   look_every_ns = every_ns;
 }
+
+const std::string& file_root() { return root_of_files(); }
 
 ProcsSource::ProcsSource(int wanted)
     : cpus_at_start_(cpus::affinity_cpus()),
@@ -159,11 +166,15 @@ void refresh_procs() {
   if (!runtime->world.try_lock()) return;
   source.next_look_ns_.store(next_look_ns(), base::relaxed);
   try {
-    auto n = static_cast<std::uint32_t>(source.look());
-    if (source.follows_.load(base::relaxed) && n != runtime->ps.count()) {
+    auto wanted = static_cast<std::uint32_t>(source.look());
+    const bool has_moved = runtime->homes.look();
+    const std::uint32_t n = source.follows_.load(base::relaxed) ? wanted : runtime->ps.count();
+    if (n != runtime->ps.count() || has_moved) {
       reserve_procs(static_cast<int>(n));
+      const std::vector<cpus::Home> homes = runtime->homes.plan(n);
       runtime->world.stop(nullptr);
-      change_procs(nullptr, n);
+      if (has_moved) runtime->pins.prepare();
+      change_procs(nullptr, homes);
       runtime->world.start(nullptr);
     }
   } catch (const std::bad_alloc&) {
@@ -199,8 +210,10 @@ int set_procs(int n) {
     yield();  // so that the thread that has the right can stop us
   }
   runtime->procs_source.fix();
+  std::vector<cpus::Home> homes;
   try {
     reserve_procs(n);  // nothing is allocated while the world is stopped
+    homes = runtime->homes.plan(static_cast<std::uint32_t>(n));
   } catch (...) {
     runtime->world.unlock();
     throw;
@@ -209,7 +222,7 @@ int set_procs(int n) {
   M* m = entry.m();
   std::uint32_t before = runtime->ps.count();
   runtime->world.stop(m);
-  change_procs(m, static_cast<std::uint32_t>(n));
+  change_procs(m, homes);
   runtime->world.start(m);
   runtime->world.unlock();
   return static_cast<int>(before);

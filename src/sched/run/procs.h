@@ -60,6 +60,7 @@ class ProcsSource {
 // found, and the time between two looks.
 inline constexpr std::int64_t kLookEveryNs = 1'000'000'000;
 void set_file_root(std::string root, std::int64_t look_every_ns = kLookEveryNs);
+const std::string& file_root();
 
 // Makes room for n Ps. Throws std::bad_alloc, and std::invalid_argument for more than memory
 // allows.

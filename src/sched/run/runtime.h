@@ -18,6 +18,7 @@
 #include "sched/rest/search.h"
 #include "sched/rest/timer_duty.h"
 #include "sched/run/chaos.h"
+#include "sched/run/homes.h"
 #include "sched/run/layout.h"
 #include "sched/run/procs.h"
 #include "sched/run/schedtrace.h"
@@ -62,11 +63,12 @@ struct Runtime {
   ProcsSource procs_source;
 
   PTable ps;
+  Homes homes;
 
   Search search;         // [search-or-sleep]
   TimerDuty timer_duty;  // [timer-duty]
   AbandonedTimers abandoned_timers;
-  Idle idle{search};
+  Idle idle{search, ps};
   GlobalQueue global;
   Network network;
 

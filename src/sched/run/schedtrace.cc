@@ -112,6 +112,7 @@ void print_counters(Writer& out) {
   for (P* p : runtime->ps.all()) {
     add(sums.steals_succeeded, p->counters.steals_succeeded);
     add(sums.steals_tried, p->counters.steals_tried);
+    add(sums.steals_far, p->counters.steals_far);
     add(sums.goroutines_stolen, p->counters.goroutines_stolen);
     add(sums.runnext_stolen, p->counters.runnext_stolen);
     add(sums.overflows, p->counters.overflows);
@@ -137,7 +138,8 @@ void print_counters(Writer& out) {
       Number{sums.timers_fired.read()}, Number{sums.polled.read()}, Number{sums.polls.read()},
       Number{sums.handoffs.read()}, Number{sums.preemptions.read()}, runtime->without_p.count(),
       Number{runtime->sysmon.valve().openings()});
-  // Only where a quota is: most lines stay as short as they were.
+  // Both only where they say something: most lines stay as short as they were.
+  if (sums.steals_far.read() != 0) out.add(" farsteal=%llu", Number{sums.steals_far.read()});
   const ProcsSource& limits = runtime->procs_source;
   const cpus::Throttling throttling = limits.throttling();
   if (limits.quota() == 0 && throttling.periods == 0) return;

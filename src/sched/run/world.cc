@@ -17,7 +17,7 @@ void World::stop(M* self) {
     base::Guard hold(runtime->idle.lock());
     phase_.begin_stop_locked();
     std::uint32_t held = runtime->ps.count();
-    while (P* p = runtime->idle.take_p_locked()) {
+    while (P* p = runtime->idle.take_p_locked(nullptr)) {
       p->state.store(PState::stopped, base::relaxed);
       --held;
     }
@@ -83,7 +83,7 @@ void World::start(M* self) {
 void World::shut_down() {
   base::Guard hold(runtime->idle.lock());
   phase_.end_locked();
-  while (M* m = runtime->idle.take_m_locked()) {
+  while (M* m = runtime->idle.take_m_locked(nullptr)) {
     m->rest.handed = nullptr;
     wake(m);
   }

@@ -36,9 +36,9 @@ bool is_waited_for(P* p) {
 // Null: no thread sleeps. Making one is not worth it. Until the new thread has begun, the P would
 // lie idle. And if the thread needs a lock to begin that a stopped thread holds, sysmon would have
 // to take the P back.
-M* take_sleeping_thread() {
+M* take_sleeping_thread(const P* p) {
   base::Guard hold(runtime->idle.lock());
-  return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked();
+  return runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked(p);
 }
 
 // Returns the goroutine's M, which may be another than before.
@@ -49,7 +49,7 @@ M* take_sleeping_thread() {
   Entry entry;
   M* m = entry.m();
   if (runtime->world.stopping() || m->current->bound || !is_waited_for(m->p)) return m;
-  M* next = take_sleeping_thread();
+  M* next = take_sleeping_thread(m->p);
   if (next == nullptr) {
     runtime->threads.start_spares(m->p->queue.size() + runtime->global.size(),
                                   Threads::kMostSpares);

@@ -12,6 +12,7 @@
 #include "sched/current.h"
 #include "sched/entry.h"
 #include "sched/rest/fire.h"
+#include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
 #include "sched/run/tracing.h"
 #include "sched/taking/free_cpu.h"
@@ -55,6 +56,7 @@ void end_bound(M* m) {
   // the limit.
   runtime->threads.note_ended(m);
   let_go(p);
+  let_another_look_for_deadlock();
 }
 
 bool wait_in_place(M* m, Line line) {
@@ -161,6 +163,7 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
   see_to_owed_timer(m);
   runtime->chaos.disturb();
   let_go(std::exchange(m->p, nullptr));
+  report_if_deadlock();
   if (sleep_in_place(m) != Goes::with_p) abandon_goroutine(m);
   start_running(m, g);
   if (traced()) trace_run(m, g);

@@ -36,6 +36,7 @@ bool retire(M* m) {
 
 void begin_with(M* m, P* p) {
   m->p = p;
+  m->rest.last_p = p;
   runtime->chaos.disturb();
   p->begin_hold(m, base::now_ns());
   if (traced()) [[unlikely]]
@@ -67,7 +68,7 @@ void start_thread_for(P* p, Searching searching) {
   M* m;
   {
     base::Guard hold(runtime->idle.lock());
-    m = runtime->idle.take_m_locked();
+    m = runtime->idle.take_m_locked(p);
   }
   bool counted = searching == Searching::yes;
   if (m != nullptr) {
@@ -147,7 +148,7 @@ bool take_idle_p(M* m) {
   P* p;
   {
     base::Guard hold(runtime->idle.lock());
-    p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked();
+    p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked(m->rest.last_p);
     if (p == nullptr) return false;
   }
   begin_with(m, p);

@@ -14,7 +14,7 @@ namespace magpie::sched {
 void StandIn::fire_timers() {
   {
     base::Guard hold(runtime->idle.lock());
-    m_.p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked();
+    m_.p = runtime->world.stopping() ? nullptr : runtime->idle.take_p_locked(nullptr);
     if (m_.p == nullptr) return;
   }
   set_current_m(&m_);

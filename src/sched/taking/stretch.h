@@ -24,9 +24,12 @@ class Stretch {
   // CPU time that the thread has computed since the first look without a sleep between. `used_ns`
   // is the CPU time that it has used by now. A thread that has not run since the last look has not
   // fallen asleep since either. So threads that sleep for long cost no more than a look at their
-  // clock.
+  // clock. If the kernel does not tell of sleeps, a thread that has not run since the last look may
+  // be asleep: 0. One that has is taken to have computed since the first look, as on a busy machine
+  // it may have waited for a CPU most of the time.
   std::int64_t length_ns(pid_t thread, std::int64_t used_ns) {
-    if (has_begun() && used_ns == looked_at_ns_) return used_ns - began_at_ns_;
+    if (has_begun() && used_ns == looked_at_ns_)
+      return sleeps_ == kNotTold ? 0 : used_ns - began_at_ns_;
     looked_at_ns_ = used_ns;
     std::int64_t sleeps = base::sleeps_of(thread);
     if (!has_begun() || sleeps != sleeps_) {
@@ -37,10 +40,20 @@ class Stretch {
   }
 
  private:
+  static constexpr std::int64_t kNotTold = -1;  // as sleeps_of() has it
+
   // in the thread's CPU time
   std::int64_t began_at_ns_ = -1;  // -1: no look yet
   std::int64_t looked_at_ns_ = 0;  // at the last look
   std::int64_t sleeps_ = 0;
 };
+
+// The thread is not asleep, so a signal interrupts no call in which it waits. If the kernel does
+// not tell, `stretch_ns` does, its length at this moment: a thread that stood still since the last
+// look has none.
+inline bool seems_to_compute(pid_t thread, std::int64_t stretch_ns) {
+  const base::Doing doing = base::doing_of(thread);
+  return doing == base::Doing::not_told ? stretch_ns >= kLongStretchNs : doing == base::Doing::runs;
+}
 
 }  // namespace magpie::sched

@@ -19,6 +19,7 @@
 #include "sched/run/procs.h"
 #include "sched/run/runtime.h"
 #include "sched/run/schedtrace.h"
+#include "sched/run/short_way.h"
 #include "sched/taking/bound.h"
 #include "sched/taking/free_cpu.h"
 #include "sched/taking/hand_off.h"
@@ -88,23 +89,17 @@ void warn_of_those_that_run_on() {
 
 }  // namespace
 
-void Sysmon::start() {
-  running_ = true;  // before there is a thread that reads it, for schedtrace
-  const int error = base::os().create_thread(
+int Sysmon::start() {
+  return base::os().create_thread(
       &thread_, nullptr,
       [](void* self) -> void* {
         static_cast<Sysmon*>(self)->run();
         return nullptr;
       },
       this);
-  if (error == 0) return;
-  running_ = false;
-  base::warn(
-      "no thread to look after goroutines that block or run long: they keep their processors");
 }
 
 void Sysmon::stop() {
-  if (!running_) return;
   stop_.store(true, base::relaxed);
   event_.set();
   pthread_join(thread_, nullptr);
@@ -115,6 +110,7 @@ void Sysmon::run() {
   prctl(PR_SET_TIMERSLACK, 1'000UL);
   base::ask_for_slices(100 * kMicrosecond);
   gap_ns_ = kUsualGapNs;
+  event_.wait();
   while (!stop_.load(base::relaxed)) {
     if (runtime->world.ending()) return wait_for_the_end();
     look_around();
@@ -177,8 +173,9 @@ bool Sysmon::fall_asleep() {
 }
 
 // Main has returned. An M leaves when its goroutine blocks or yields. After a while sysmon takes
-// the Ps of the others, whose goroutines then end at their next call into the runtime. Not at once:
-// a goroutine that ends while it holds a lock that is none of Magpie's keeps others from ending.
+// the Ps of the others, whose goroutines then end at their next call into the runtime, and makes
+// calls of those that lock and unlock what is free. Not at once: a goroutine that ends while it
+// holds a lock that is none of Magpie's keeps others from ending.
 void Sysmon::wait_for_the_end() {
   // [in-place] An M that came back before sysmon named its successor has not woken it, and no M
   // looks at the successor any more.
@@ -189,7 +186,8 @@ void Sysmon::wait_for_the_end() {
     const std::int64_t next_ns = base::now_ns() + kLongestGapNs;
     while (!stop_.load(base::relaxed) && (now_ns_ = base::now_ns()) < next_ns)
       (void)event_.wait_until(next_ns);
-    if (stop_.load(base::relaxed)) return;
+    if (stop_.load(base::relaxed)) return open_short_way();
+    close_short_way();
     for (P* p : runtime->ps.in_use()) {
       if (M* m = p->holder.load(base::acquire)) take_for_stopped_world(p, m);
     }

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -42,9 +43,10 @@ namespace magpie::sched {
 
 class Sysmon {
  public:
-  // If no thread can be made for sysmon, no P is taken, and everything else works. Then start()
-  // warns on stderr.
-  void start();
+  // Makes the thread, which waits for the first hurry(). Returns an error number if the system
+  // refuses it. Then nothing may run: without sysmon a goroutine that loops, or blocks its thread,
+  // keeps its P for ever, and run() would not even end beside it.
+  [[nodiscard]] int start();
   void stop();
 
   // [sysmon-sleep] the taker's part.
@@ -53,7 +55,7 @@ class Sysmon {
       hurry();
   }
 
-  // A thread waits for the world to stop, or the runtime ends.
+  // The runtime begins, a thread waits for the world to stop, or the runtime ends.
   void hurry() { event_.set(); }
 
   // A timer is due, or a goroutine was woken, and all Ps are held. Sysmon shall find it a P soon.
@@ -62,7 +64,7 @@ class Sysmon {
     if (next_look_ns_.load(base::relaxed) > base::now_ns() + kSoonNs) event_.set();
   }
 
-  int helpers() const { return running_ ? 1 : 0; }
+  static int helpers() { return 1; }
   const Valve& valve() const { return valve_; }
 
  private:
@@ -93,6 +95,7 @@ class Sysmon {
   void ask_for_turns_of_others(P* p);
   void end_turn_of_joiner(P* p);
   void report_if_slow(P* p, M* m);
+  static bool is_blocked(pid_t thread, std::int64_t turn_ns);
   Need what_waits_for(P* p) const;
   // The M was inside, or no thread could take the P. Sysmon tries again soon, and waits twice as
   // long each time.
@@ -125,7 +128,6 @@ class Sysmon {
   Valve valve_;
   StandIn stand_in_;
 
-  bool running_ = false;  // fixed while goroutines run
   pthread_t thread_{};
   base::Atomic<bool> stop_{false};  // atomic, a hint: the event orders
   SysmonSleep sleep_;               // [sysmon-sleep]

@@ -35,6 +35,16 @@ bool is_woken(const G* g) {
 
 }  // namespace
 
+// The thread uses hardly any CPU. Is it asleep, or does it want one? If the kernel does not tell
+// (no descriptor is left, for instance), the P is taken later, because the thread was descheduled.
+// Where that does not happen, as nothing may be stopped, it is taken to be asleep after that time.
+bool Sysmon::is_blocked(pid_t thread, std::int64_t turn_ns) {
+  const base::Doing doing = base::doing_of(thread);
+  if (doing == base::Doing::not_told)
+    return !runtime->can_stop_long_runners() && turn_ns >= kLongestTurnNs;
+  return doing != base::Doing::runs;
+}
+
 void Sysmon::look_at(P* p) {
   M* m = p->holder.load(base::acquire);
   P::Seen& seen = p->seen;
@@ -101,7 +111,7 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
     bool used_little = turn.looked_ns != 0 && clock - turn.looked_cpu_ns < since_look / 8;
     turn.looked_cpu_ns = clock;
     turn.looked_ns = now_ns_;
-    if (used_little && base::is_asleep_in_kernel(thread)) return take(p, m, Because::blocked, need);
+    if (used_little && is_blocked(thread, passed)) return take(p, m, Because::blocked, need);
   }
 
   if (!turn.stretch.has_begun()) turn.stretch.length_ns(thread, clock);

@@ -40,7 +40,7 @@ Heir Sysmon::choose_heir(P* p, Because because, Need need) {
         runtime->preempted.load(base::relaxed) + runtime->without_p.computing() > 0;
     if (!heir.is_nobody() || (too_many && some_are_stopped)) return heir;
   }
-  Heir heir = choose_sleeping_thread();
+  Heir heir = choose_sleeping_thread(p);
   if (!heir.is_nobody()) return heir;
   std::size_t waiting = p->queue.size() + runtime->global.size();
   runtime->threads.start_spares(
@@ -58,9 +58,8 @@ bool Sysmon::computes_on(P* p, M* m) {
   if (valve_.is_open()) return false;
   pid_t thread = m->os.tid.load(base::relaxed);
   bool went_on_after_stop = m->stopped_before_turn == p->turns();
-  return (went_on_after_stop ||
-          p->seen.turn.stretch.length_ns(thread, base::cpu_ns_of(thread)) >= kLongStretchNs) &&
-         !base::is_asleep_in_kernel(thread);
+  std::int64_t length = p->seen.turn.stretch.length_ns(thread, base::cpu_ns_of(thread));
+  return (went_on_after_stop || length >= kLongStretchNs) && seems_to_compute(thread, length);
 }
 
 // No thread can take the P over. If goroutines or timers wait in it, sysmon takes it all the same.

@@ -24,9 +24,9 @@ bool take_from(M* m, P* p, trace::Why why) {
   return false;
 }
 
-Heir choose_sleeping_thread() {
+Heir choose_sleeping_thread(const P* p) {
   base::Guard hold(runtime->idle.lock());
-  return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked()};
+  return Heir{.thread = runtime->world.stopping() ? nullptr : runtime->idle.take_m_locked(p)};
 }
 
 Heir choose_stopped() { return Heir{.stopped = runtime->global.pop_stopped()}; }

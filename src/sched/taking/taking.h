@@ -23,7 +23,7 @@ struct Heir {
   bool is_nobody() const { return thread == nullptr && stopped == nullptr && bound == nullptr; }
 };
 
-Heir choose_sleeping_thread();
+Heir choose_sleeping_thread(const P* p);
 Heir choose_stopped();
 Heir choose_bound();
 

@@ -18,7 +18,12 @@ bool sleeps_for_others(const M& m, bool (*is_asleep)(pid_t thread)) {
 
 void Valve::look_at(M* m, std::int64_t still_ns) {
   bool may_be_knot = still_ns >= kKnotNs && (open_ || runtime->global.stopped() != 0);
-  if (may_be_knot && sleeps_for_others(*m, base::is_asleep_lightly)) knot_seen_ = true;
+  if (!may_be_knot) return;
+  constexpr auto kIsNotTold = [](pid_t thread) {
+    return base::doing_of(thread) == base::Doing::not_told;
+  };
+  if (sleeps_for_others(*m, base::is_asleep_lightly)) knot_seen_ = true;
+  if (still_ns >= kUnseenKnotNs && sleeps_for_others(*m, kIsNotTold)) knot_seen_ = true;
 }
 
 bool Valve::act() {

@@ -28,6 +28,8 @@ class Valve {
  public:
   // No M stands still inside the runtime for this long unless it waits.
   static constexpr std::int64_t kKnotNs = 5'000'000;
+  // The same if the kernel does not tell whether it waits: it may want a CPU.
+  static constexpr std::int64_t kUnseenKnotNs = 2'000'000'000;
 
   // m holds a P and has not moved for `still_ns`. It may be part of a knot.
   void look_at(M* m, std::int64_t still_ns);

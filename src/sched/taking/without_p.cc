@@ -76,7 +76,7 @@ void WithoutP::look_at(M* m, std::int64_t now_ns) {
   if (length < kLongStretchNs) {
     // An M that has begun to compute is looked at again soon.
     its.gap_ns = length > 0 ? kFirstGapNs : std::min(2 * its.gap_ns, kLongestGapNs);
-  } else if (may_be_stopped && !base::is_asleep_in_kernel(thread)) {
+  } else if (may_be_stopped && seems_to_compute(thread, length)) {
     its.gap_ns = kFirstGapNs;
     runtime->preemption.stop(m);
   }

@@ -3,9 +3,11 @@
 #include <pthread.h>
 
 #include "base/check.h"
+#include "sched/child_settings.h"
 #include "sched/current.h"
 #include "sched/dump/snapshot.h"
 #include "sched/run/runtime.h"
+#include "sched/run/short_way.h"
 #include "sched/run_end.h"
 #include "sched/threads/overflow.h"
 #include "sched/timers.h"
@@ -29,8 +31,12 @@ void in_child() {
   forget_outsiders();
   forget_run();
   forget_timers();
+  open_short_way();
   if (runtime == nullptr) return;
-  if (m != nullptr) runtime->preemption.block_again(m);
+  if (m != nullptr) {
+    restore_settings_of(m);
+    runtime->preemption.block_again(m);
+  }
   runtime->preemption.remove();
   remove_overflow_handler();
   remove_quit_handler();

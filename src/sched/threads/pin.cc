@@ -5,16 +5,21 @@
 namespace magpie::sched {
 
 void Pins::prepare() {
-  if (sched_getaffinity(0, sizeof all_, &all_) != 0) return;  // more than 1,024 CPUs: not pinned
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &all_)) cpus_.push_back(cpu);
-  }
+  if (!are_wanted_) return;
+  work_ = sched_getaffinity(0, sizeof all_, &all_) == 0;  // more than 1,024 CPUs: not pinned
+  ++preparations_;
 }
 
-void Pins::bind(M* m) {
-  if (cpus_.empty()) return;
-  int cpu = cpus_[static_cast<std::size_t>(m->p->index) % cpus_.size()];
-  if (m->os.pinned_to == cpu) return;
+void Pins::bind_slow(M* m) const {
+  int cpu = m->p->home.cpu;
+  bool is_known = m->os.pinned_to == cpu && m->os.pinned_by == preparations_;
+  if (!work_ || is_known || cpu < 0 || cpu >= CPU_SETSIZE) return;
+  m->os.cpus_before = all_;
+  m->os.pinned_by = preparations_;
+  bind_again(m, cpu);
+}
+
+void Pins::bind_again(M* m, int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
@@ -23,7 +28,7 @@ void Pins::bind(M* m) {
 
 void Pins::release(M* m) {
   if (m->os.pinned_to == -1) return;
-  sched_setaffinity(0, sizeof all_, &all_);
+  sched_setaffinity(0, sizeof m->os.cpus_before, &m->os.cpus_before);
   m->os.pinned_to = -1;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "base/futex.h"
 #include "base/guard.h"
 #include "base/os.h"
+#include "sched/child_settings.h"
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/run/inside.h"
@@ -77,12 +79,9 @@ void end_m(M* m) {
   if (m->spare != nullptr) {
     runtime->stacks.give(std::exchange(m->spare, nullptr));
   }
-  runtime->pins.release(m);
+  restore_settings_of(m);
   runtime->preemption.block_again(m);
   close_signal_stack(m);
-  if (m->os.timer_slack_before_ns != 0) {
-    prctl(PR_SET_TIMERSLACK, std::exchange(m->os.timer_slack_before_ns, 0));
-  }
   base::note_own_sleeps_in(nullptr);
   set_current_m(nullptr);
 }
@@ -179,6 +178,18 @@ void Threads::note_ended(M* m) {
   base::Guard hold(lock_);
   m->has_ended = true;
   count_.store(count() - 1, base::relaxed);
+}
+
+// Signal 0 only asks. If the kernel has given the number to a new thread of the process, the answer
+// is yes too early, and the caller asks again.
+bool Threads::some_are_leaving() {
+  base::Guard hold(lock_);
+  bool found = false;
+  for_each([&](M* m) {
+    found = found || (m->has_ended && !m->never_ran &&
+                      syscall(SYS_tgkill, getpid(), m->os.tid.load(base::relaxed), 0) == 0);
+  });
+  return found;
 }
 
 bool Threads::is_full() {

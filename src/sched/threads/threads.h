@@ -57,6 +57,10 @@ class Threads {
   // m's thread is about to end before the runtime does, or never was.
   void note_ended(M* m);
 
+  // Some thread that note_ended() was called for is still there. It may run destructors of the
+  // program's thread_locals.
+  [[nodiscard]] bool some_are_leaving();
+
   // There are no more to be had, as far as the last tries have shown.
   bool are_refused() const;
 

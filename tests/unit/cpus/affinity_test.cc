@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
+#include <vector>
 
 namespace magpie::cpus {
 namespace {
@@ -22,6 +24,12 @@ TEST(Affinity, AThreadThatIsPinnedToOneCpuCountsOne) {
     ASSERT_EQ(sched_setaffinity(0, sizeof only_here, &only_here), 0);
     EXPECT_EQ(affinity_cpus(), 1);
   }).join();
+}
+
+TEST(Affinity, TheListHasAsManyCpusAsAreCounted) {
+  const std::vector<int> cpus = affinity_list();
+  EXPECT_EQ(static_cast<int>(cpus.size()), affinity_cpus());
+  EXPECT_TRUE(std::is_sorted(cpus.begin(), cpus.end()));
 }
 
 TEST(Affinity, TheMaskGrowsUntilTheKernelAcceptsIt) {

@@ -2,6 +2,10 @@
 
 #include <magpie/magpie.h>
 
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <atomic>
 #include <stdexcept>
 
 #include "support/rt_test.h"
@@ -77,7 +81,7 @@ TEST(JoinInPlace, TheEntryLeftInTheQueueIsNotRunAgain) {
 
 TEST(JoinInPlace, RecordsOfJoinedGoroutinesMayBeReusedWhileTheirEntriesAreStillQueued) {
   run(Options{.procs = 1}, [] {
-    int runs = 0;
+    std::atomic<int> runs{0};  // a goroutine whose P was taken runs on beside the next one
     for (int round = 0; round < 5000; ++round) {
       auto first = spawn([&] { ++runs; });
       auto second = spawn([&] { ++runs; });
@@ -135,6 +139,46 @@ RT_TEST(JoinInPlace, AGoroutineThatTheJoinerHasJustReadiedIsNotRunASecondTime) {
   handle.join();
   EXPECT_EQ(ran, 1);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they know only our switches
+// A stack that the program made, of 64 KiB above as many bytes that nobody may touch.
+class ForeignStack {
+ public:
+  ForeignStack()
+      : memory_(static_cast<char*>(
+            mmap(nullptr, 2 * kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    mprotect(memory_ + kBytes, kBytes, PROT_READ | PROT_WRITE);
+  }
+  ~ForeignStack() { munmap(memory_, 2 * kBytes); }
+  ForeignStack(const ForeignStack&) = delete;
+  ForeignStack& operator=(const ForeignStack&) = delete;
+
+  void call(void (*f)()) {
+    ucontext_t there, here;
+    getcontext(&there);
+    there.uc_stack.ss_sp = memory_ + kBytes;
+    there.uc_stack.ss_size = kBytes;
+    there.uc_link = &here;
+    makecontext(&there, f, 0);
+    swapcontext(&here, &there);
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 64 * kKiB;
+  char* memory_;
+};
+
+// Stacks that the program maps lie above the goroutine's, or below.
+TEST(JoinInPlace, AJoinerOnAStackOfTheProgramsOwnLeavesTheGoroutineToAnother) {
+  run(Options{.procs = 1}, [] {
+    ForeignStack foreign[2];
+    const std::uint64_t before = stats().total.joined_in_place;
+    for (ForeignStack& stack : foreign)
+      stack.call([] { EXPECT_EQ(spawn([] { return use_stack(kGuaranteed); }).join(), 1); });
+    EXPECT_EQ(stats().total.joined_in_place, before);
+  });
+}
+#endif
 
 RT_TEST(JoinInPlace, AGoroutineRunByItsJoinerMayYield) {
   std::atomic<int> others{0};

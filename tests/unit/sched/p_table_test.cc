@@ -4,6 +4,30 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace {
+constexpr int kNeverRefuse = std::numeric_limits<int>::max();
+thread_local int ps_before_refusal = kNeverRefuse;
+}  // namespace
+
+// A P is aligned to cache lines; the others are here because they belong together.
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  if (ps_before_refusal != kNeverRefuse && ps_before_refusal-- == 0) throw std::bad_alloc();
+  auto aligned = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(aligned, (size + aligned - 1) / aligned * aligned))
+    return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
 namespace magpie::sched {
 namespace {
 
@@ -54,6 +78,20 @@ TEST(PTable, GrowingToLessChangesNothing) {
   table.grow_to(2);
   EXPECT_EQ(table.all().size(), 4u);
   EXPECT_EQ(table.count(), 4u);
+}
+
+TEST(PTable, PsThatWereMadeBeforeMemoryRanOutAreInTheTableOfTheNextTry) {
+  PTable table;
+  table.grow_to(2);
+  table.set_in_use(2);
+  ps_before_refusal = 3;
+  EXPECT_THROW(table.grow_to(10), std::bad_alloc);
+  ps_before_refusal = kNeverRefuse;
+  EXPECT_EQ(table.all().size(), 2u);
+  table.grow_to(4);
+  table.set_in_use(4);
+  ASSERT_EQ(table.all().size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(table.in_use()[static_cast<std::size_t>(i)]->index, i);
 }
 
 }  // namespace

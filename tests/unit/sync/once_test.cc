@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -50,6 +51,58 @@ RT_TEST(Once, ACallThatThrowsIsMadeAgainByTheNext) {
   int calls = 0;
   once.call([&] { ++calls; });
   EXPECT_EQ(calls, 1);
+}
+
+RT_TEST(Once, WhoWaitsForACallLeavesWhenItsContextIsOver) {
+  Once once;
+  Chan<void> begun, go_on;
+  JoinHandle<void> first = spawn([&] {
+    once.call([&] {
+      begun.close();
+      (void)go_on.recv();
+    });
+  });
+  (void)begun.recv();
+  Context context = Context::background().with_cancel();
+  JoinHandle<std::error_code> second = spawn([&] {
+    std::error_code error;
+    EXPECT_FALSE(once.call(
+        context, [] { FAIL(); }, error));
+    return error;
+  });
+  yield();
+  context.cancel();
+  EXPECT_EQ(second.join(), std::errc::operation_canceled);
+  EXPECT_THROW(once.call(context, [] { FAIL(); }), std::system_error);
+  go_on.close();
+  first.join();
+  // What is complete counts, context or not.
+  once.call(context, [] { FAIL(); });
+}
+
+RT_TEST(Once, WithAContextOneCallIsMadeAndEverybodyWaitsForIt) {
+  Once once;
+  int value = 0;  // plain: the Once orders it
+  Context context = Context::background().with_cancel();
+  EXPECT_THROW(once.call(context, [] { throw std::runtime_error("no"); }), std::runtime_error);
+  WaitGroup all;
+  for (int i = 0; i < 20; ++i) {
+    all.go([&, i] {
+      const auto set = [&] {
+        yield();
+        ++value;
+      };
+      if (i % 2 == 0) {
+        once.call(context, set);
+      } else {
+        once.call(set);
+      }
+      EXPECT_EQ(value, 1);
+    });
+  }
+  all.wait();
+  Once itself;
+  EXPECT_THROW(itself.call(context, [&] { itself.call(context, [] {}); }), std::logic_error);
 }
 
 RT_TEST(Once, WhoWaitsForACallThatThrowsMakesItItself) {

@@ -1,0 +1,187 @@
+// homes_test.cc: Ps with distances between them, on machines that are only a text, and pinning.
+
+#include <magpie/magpie.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cpus/affinity.h"
+#include "sched/entry.h"
+#include "sched/run/runtime.h"
+#include "support/rt_test.h"
+
+namespace magpie {
+namespace {
+
+using namespace std::chrono_literals;
+using support::eventually;
+
+// Two nodes of 16 CPUs, or what is asked for, for the runs of this test.
+class SyntheticMachine {
+ public:
+  explicit SyntheticMachine(const std::string& levels = "node:2 core:16") {
+    setenv("MAGPIE_DEBUG", ("topology=" + levels).c_str(), 1);
+  }
+  ~SyntheticMachine() { unsetenv("MAGPIE_DEBUG"); }
+  SyntheticMachine(const SyntheticMachine&) = delete;
+  SyntheticMachine& operator=(const SyntheticMachine&) = delete;
+};
+
+void compute(int steps) {
+  for (int i = 0; i < steps; ++i) asm volatile("" ::: "memory");
+}
+
+TEST(Homes, OnAFlatMachineEveryStealIsNear) {
+  SyntheticMachine machine("core:4");
+  run(Options{.procs = 4}, [] {
+    WaitGroup all;
+    for (int i = 0; i < 2000; ++i) all.go([] { compute(2000); });
+    all.wait();
+    const ProcStats total = stats().total;
+    EXPECT_EQ(total.steals_near, total.steals_succeeded);
+    EXPECT_EQ(total.steals_far, 0u);
+  });
+}
+
+// Every P has goroutines that start others, so no node has more to do than the other. The machine
+// has fewer CPUs than Ps: a P whose thread waits for a CPU is robbed from afar now and then. With a
+// CPU for each P they are at most 5 %: tests/unit/lab/topology_test.cc.
+TEST(Homes, InASteadyStateFewStealsAreFar) {
+  SyntheticMachine machine;
+  run(Options{.procs = 32}, [] {
+    std::atomic<bool> over{false};
+    WaitGroup all;
+    for (int i = 0; i < 64; ++i) {
+      all.go([&over] {
+        while (!over.load(std::memory_order_relaxed)) {
+          WaitGroup few;
+          for (int child = 0; child < 8; ++child) few.go([] { compute(500); });
+          few.wait();
+        }
+      });
+    }
+    EXPECT_TRUE(eventually([] { return stats().total.steals_succeeded > 200; }));
+    over = true;
+    all.wait();
+    const ProcStats total = stats().total;
+    EXPECT_LE(total.steals_far, total.steals_succeeded / 4)  // half of them, if all were alike
+        << total.steals_far << " of " << total.steals_succeeded;
+    EXPECT_EQ(total.steals_near + total.steals_far, total.steals_succeeded);
+  });
+}
+
+// All goroutines begin on one P, and none ends before all run: each P of both nodes has to come.
+TEST(Homes, ALopsidedStartReachesEveryPOfEveryNode) {
+  SyntheticMachine machine;
+  constexpr int kProcs = 32;
+  run(Options{.procs = kProcs, .preempt = false}, [] {
+    std::atomic<int> running{0};
+    WaitGroup all;
+    for (int i = 1; i < kProcs; ++i) {
+      all.go([&running] {
+        ++running;
+        while (running.load() < kProcs - 1) ::sched_yield();
+      });
+    }
+    all.wait();
+    EXPECT_EQ(running.load(), kProcs - 1);
+  });
+}
+
+TEST(Homes, AWakerStartsAnIdlePOfItsOwnNode) {
+  SyntheticMachine machine("node:2 core:4");
+  run(Options{.procs = 8, .preempt = false}, [] {
+    // Main is on P 0. Three goroutines that stay need three more Ps.
+    std::atomic<int> running{0};
+    std::atomic<bool> over{false};
+    WaitGroup all;
+    for (int i = 0; i < 3; ++i) {
+      all.go([&] {
+        ++running;
+        while (!over.load()) ::sched_yield();
+      });
+      while (running.load() != i + 1) ::sched_yield();
+    }
+    const Stats now = stats();
+    for (int p = 4; p < 8; ++p) EXPECT_EQ(now.procs[static_cast<std::size_t>(p)].ticks, 0u) << p;
+    over = true;
+    all.wait();
+  });
+}
+
+TEST(Homes, TheNumberOfPsMayChangeOnAnyMachine) {
+  SyntheticMachine machine("node:2 l3:2 core:2 pu:2");
+  run(Options{.procs = 16}, [] {
+    std::atomic<bool> over{false};
+    WaitGroup all;
+    for (int i = 0; i < 32; ++i) {
+      all.go([&over] {
+        while (!over.load(std::memory_order_relaxed)) {
+          WaitGroup few;
+          for (int child = 0; child < 4; ++child) few.go([] { compute(200); });
+          few.wait();
+        }
+      });
+    }
+    for (const int procs : {1, 5, 40, 3, 16, 2, 100, 16}) {
+      set_procs(procs);
+      for (int i = 0; i < 10; ++i) yield();
+    }
+    over = true;
+    all.wait();
+  });
+}
+
+// ---- pinning
+
+std::vector<int> cpus_of_this_thread() { return cpus::affinity_list(); }
+
+// The goroutine is inside the runtime meanwhile, so it keeps its P and its thread.
+bool is_at_home() {
+  sched::Entry entry;
+  const int home = entry.m()->p->home.cpu;
+  cpu_set_t now;
+  return sched_getaffinity(0, sizeof now, &now) == 0 && CPU_COUNT(&now) == 1 &&
+         CPU_ISSET(static_cast<std::size_t>(home), &now);
+}
+
+TEST(Pin, SurvivesHandOffsStopsAndResizes) {
+  const std::vector<int> before = cpus_of_this_thread();
+  run(Options{.procs = 4, .time_slice = 1ms, .pin = true}, [] {
+    std::atomic<bool> over{false};
+    std::atomic<int> astray{0};
+    WaitGroup all;
+    for (int i = 0; i < 8; ++i) {
+      all.go([&, i] {
+        while (!over.load()) {
+          if (i % 4 == 0) blocking([] { ::usleep(200); });
+          if (i % 4 == 1) compute(1'000'000);  // is stopped on the way
+          if (i % 4 == 2) sleep_for(1ms);
+          yield();
+          if (!is_at_home()) ++astray;
+        }
+      });
+    }
+    for (int round = 0; round < 5; ++round) {
+      for (const int procs : {1, 2, 5, 4}) {
+        set_procs(procs);
+        EXPECT_TRUE(is_at_home());
+        sleep_for(2ms);
+        EXPECT_TRUE(is_at_home());
+      }
+    }
+    over = true;
+    all.wait();
+    EXPECT_EQ(astray.load(), 0);
+  });
+  EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+}  // namespace
+}  // namespace magpie
