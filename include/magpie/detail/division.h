@@ -7,10 +7,11 @@
 // oldest, largest halves.
 //
 // Grain     The loop learns how many iterations make a piece while it runs. The grain starts at
-//           one. A piece that took much less time than a piece should makes the grain twice its
-//           length. The halves that wait on the way back up are 1, 1, 2, 4, 8, ... iterations long.
-//           So a loop of trivial bodies has its grain after a few tens of pieces, and a loop of
-//           long ones never raises it.
+//           one. A piece that took less time than a piece should makes the grain twice its length,
+//           or eight times if it took much less. The leftmost range, once it is at most half the
+//           share of a P, is not halved at first: a piece is cut off its left end, and the rest
+//           becomes a goroutine. So a loop of trivial bodies has its grain after the first few
+//           pieces, of 1, 8, 64, ... iterations. A loop of long ones never raises it.
 // Rejected  To split only when a P is idle saves spawns, of which there are few. But iterations
 //           behind one that blocks would wait for it although Ps are idle. Here all of the loop is
 //           in some queue at any time.
@@ -41,11 +42,17 @@ class MAGPIE_API LoopControl {
   LoopControl(std::uint64_t iterations, std::uint64_t grain) noexcept;
 
   std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
+  // Half of a P's share. A longer range is halved while nothing is known yet: other Ps get the
+  // other half at once.
+  std::uint64_t halved_above() const noexcept { return halved_above_; }
+  // How often a piece may be cut off, to learn. Bounded, as each rest is joined inside the join of
+  // the one before, on the same stack.
+  int lessons() const noexcept { return learns_ ? 4 : 0; }
   bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
-  // Around a piece: when it begins, and how long it was.
-  std::int64_t begin_piece() const noexcept;
-  void end_piece(std::uint64_t iterations, std::int64_t begun_ns) noexcept;
+  // Around a piece: when it begins, in ticks of the CPU's counter, and how long it was.
+  std::uint64_t begin_piece() const noexcept;
+  void end_piece(std::uint64_t iterations, std::uint64_t begun_ticks) noexcept;
 
   // Call it in a catch block. Keeps the first exception and stops the loop.
   void fail() noexcept;
@@ -56,8 +63,12 @@ class MAGPIE_API LoopControl {
   }
 
  private:
+  const std::uint64_t halved_above_;
   const std::uint64_t largest_grain_;
   const bool learns_;
+  // When the loop began, by both clocks: how long a tick is.
+  const std::int64_t loop_begun_ns_;
+  const std::uint64_t loop_begun_ticks_;
   // atomic, a hint: pieces see what others computed through their joins.
   std::atomic<std::uint64_t> grain_;
   // atomic, a lock: late is early enough. Exchanged, so that one piece writes failure_; the last
@@ -83,9 +94,9 @@ class Division {
   R run() {
     std::optional<R> result;
     if (goroutine_id() != 0) {
-      result = divide(0, iterations_);
+      result = divide(0, iterations_, control_.lessons());
     } else {
-      spawn([&] { result = divide(0, iterations_); }).join();
+      spawn([&] { result = divide(0, iterations_, control_.lessons()); }).join();
     }
     control_.rethrow_failure();
     return *std::move(result);
@@ -97,24 +108,29 @@ class Division {
   struct Half {
     Division& whole;
     const std::uint64_t first, last;
+    const int lessons;
     std::optional<R> result = {};
 
     void compute() noexcept {
       try {
-        result = whole.divide(first, last);
+        result = whole.divide(first, last, lessons);
       } catch (...) {  // the move of an R
         whole.control_.fail();
       }
     }
   };
 
-  std::optional<R> divide(std::uint64_t first, std::uint64_t last) noexcept {
+  // `lessons`: how often a piece may be cut off this range. 0: the range is not the leftmost.
+  std::optional<R> divide(std::uint64_t first, std::uint64_t last, int lessons) noexcept {
     if (control_.has_failed()) return std::nullopt;
-    if (last - first <= control_.grain()) return piece(first, last);
-    std::uint64_t middle = first + (last - first) / 2;
-    Half right{*this, middle, last};
+    std::uint64_t grain = control_.grain();
+    std::uint64_t length = last - first;
+    if (length <= grain) return piece(first, last);
+    bool cuts_off = lessons != 0 && length <= control_.halved_above();
+    std::uint64_t middle = first + (cuts_off ? grain : length / 2);
+    Half right{*this, middle, last, cuts_off ? lessons - 1 : 0};
     JoinHandle<void> right_goroutine = start(right);
-    std::optional<R> left = divide(first, middle);
+    std::optional<R> left = cuts_off ? piece(first, middle) : divide(first, middle, lessons);
     if (right_goroutine.joinable()) {
       right_goroutine.join();
     } else {
@@ -136,9 +152,9 @@ class Division {
   // Not inlined: the user's loop gets all registers.
   [[gnu::noinline]] std::optional<R> piece(std::uint64_t first, std::uint64_t last) noexcept {
     try {
-      std::int64_t begun_ns = control_.begin_piece();
+      std::uint64_t begun_ticks = control_.begin_piece();
       std::optional<R> result(leaf_(first, last));
-      control_.end_piece(last - first, begun_ns);
+      control_.end_piece(last - first, begun_ticks);
       return result;
     } catch (...) {
       control_.fail();
