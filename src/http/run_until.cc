@@ -1,4 +1,4 @@
-// run_until.cc: a server that ends when the process is told to.
+// run_until.cc: a server that ends when the process is told to, or a context is over.
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <magpie/chan.h>
+#include <magpie/context.h>
 #include <magpie/go.h>
 #include <magpie/http/server.h>
 #include <magpie/select.h>
@@ -64,17 +65,33 @@ First wait_for(const Chan<int>& signals, const Chan<void>& other) {
   return First::other;
 }
 
+// What run_until() returns if somebody else called shutdown().
+bool result_of_serving(const Ending& ending) {
+  if (ending.error != nullptr) std::rethrow_exception(ending.error);
+  return ending.core->timeouts().count() == 0;
+}
+
 }  // namespace
+
+bool Server::run_until_ns(const Context& context, std::int64_t grace_ns) {
+  auto ending = std::make_shared<Ending>(core_);
+  start_serving(ending);
+  bool over = false;
+  magpie::select(on_recv(context.done(), [&](bool) { over = true; }), on_recv(ending->served));
+  if (!over) return result_of_serving(*ending);
+  const bool ended =
+      ending->core->shutdown_until(detail::deadline_after(std::chrono::nanoseconds(grace_ns)));
+  (void)ending->served.recv();
+  if (ending->error != nullptr) std::rethrow_exception(ending->error);
+  return ended;
+}
 
 bool Server::run_until_ns(const Signals& signals, std::int64_t grace_ns) {
   const Chan<int> channel = signals.channel();
   auto ending = std::make_shared<Ending>(core_);
   ServerCore& core = *ending->core;
   start_serving(ending);
-  if (wait_for(channel, ending->served) == First::other) {
-    if (ending->error != nullptr) std::rethrow_exception(ending->error);
-    return core.timeouts().count() == 0;  // somebody called shutdown()
-  }
+  if (wait_for(channel, ending->served) == First::other) return result_of_serving(*ending);
   start_shutdown(ending, grace_ns);
   if (wait_for(channel, ending->shut_down) == First::other) return ending->all_ended;
   // Once more: no more grace.

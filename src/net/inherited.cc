@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 namespace magpie::net {
@@ -35,7 +37,11 @@ std::vector<InheritedSocket> inherited_sockets() {
   if (number_in("LISTEN_PID") != getpid()) return sockets;
   const char* list = std::getenv("LISTEN_FDNAMES");
   std::string_view names = list == nullptr ? "" : list;
-  for (int fd = kFirst, end = kFirst + number_in("LISTEN_FDS"); fd < end; ++fd) {
+  // The variable may be nonsense: no descriptor is above the limit of the process.
+  long end =
+      std::min<long>(kFirst + long{number_in("LISTEN_FDS")}, std::numeric_limits<int>::max());
+  if (const long limit = sysconf(_SC_OPEN_MAX); limit >= 0) end = std::min(end, limit);
+  for (int fd = kFirst; fd < end; ++fd) {
     std::string_view name = take_name(names);
     int flags = fcntl(fd, F_GETFD);
     if (flags < 0) continue;  // it is not there

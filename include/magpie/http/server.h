@@ -20,6 +20,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <magpie/context.h>
 #include <magpie/detail/api.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/http/error.h>
@@ -138,6 +139,12 @@ class MAGPIE_API Server {
     return run_until_ns(signals, detail::whole_ns(grace));
   }
   bool run_until(const Signals& signals) { return run_until(signals, std::chrono::seconds(10)); }
+  // The same until the context is over. Nothing shortens the grace.
+  template <class Rep, class Period>
+  bool run_until(const Context& context, std::chrono::duration<Rep, Period> grace) {
+    return run_until_ns(context, detail::whole_ns(grace));
+  }
+  bool run_until(const Context& context) { return run_until(context, std::chrono::seconds(10)); }
 
   // How many connections are open. A snapshot.
   std::size_t connections() const;
@@ -145,6 +152,7 @@ class MAGPIE_API Server {
  private:
   bool shutdown_until(detail::DeadlineNs deadline);
   bool run_until_ns(const Signals& signals, std::int64_t grace_ns);
+  bool run_until_ns(const Context& context, std::int64_t grace_ns);
   std::shared_ptr<ServerCore> core_;
 };
 

@@ -118,6 +118,56 @@ RT_TEST(RunUntil, AHandlerThatDoesNotEndIsLeftBehind) {
   ASSERT_TRUE(eventually([&] { return site.has_ended.load(); }));  // it uses the site
 }
 
+RT_TEST(RunUntil, TheEndOfAContextLetsRequestsUnderWayFinish) {
+  Context context = Context::background().with_cancel();
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(context, 1h); });
+  site.ask();
+  const std::string address = site.server.local_address().to_string();
+  context.cancel();
+  ASSERT_TRUE(eventually([&] {
+    std::error_code error;
+    (void)net::TcpConn::connect(address, error);
+    return bool(error);
+  }));
+  EXPECT_FALSE(site.was_cancelled.load());
+  site.let_go.close();
+  EXPECT_TRUE(running.join());
+  EXPECT_EQ(site.asking->join(), "done");
+}
+
+RT_TEST(RunUntil, AfterAContextAndTheGraceRequestsAreCutOff) {
+  Context context = Context::background().with_cancel();
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(context, 1ms); });
+  site.ask();
+  context.cancel();
+  (void)running.join();  // within a second or not, as load has it
+  EXPECT_TRUE(eventually([&] { return site.has_ended.load(); }));
+  EXPECT_TRUE(site.was_cancelled.load());
+  (void)site.asking->join();
+}
+
+RT_TEST(RunUntil, AContextThatIsOverEndsItAtOnce) {
+  Context context = Context::background().with_cancel();
+  context.cancel();
+  Site site(Site::Handler::polite);
+  EXPECT_TRUE(site.server.run_until(context, 1h));
+  Server without_listener;
+  EXPECT_THROW(without_listener.run_until(context), std::logic_error);
+}
+
+RT_TEST(RunUntil, WithAContextItReturnsAfterShutdownToo) {
+  Context context = Context::background().with_cancel();
+  Site site(Site::Handler::polite);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(context, 1h); });
+  site.ask();
+  site.let_go.close();
+  EXPECT_EQ(site.asking->join(), "done");
+  EXPECT_TRUE(site.server.shutdown(1h));
+  EXPECT_TRUE(running.join());
+}
+
 RT_TEST(RunUntil, ReturnsAfterShutdownAndThrowsAsServe) {
   std::optional<Signals> signals(std::in_place, std::initializer_list<int>{SIGUSR1});
   Site site(Site::Handler::polite);

@@ -143,6 +143,31 @@ TEST(Inherited, SocketsOfSystemdAreFoundWithTheirNames) {
   close(path);
 }
 
+// A sum of int would wrap around, or the loop would ask for two thousand million descriptors.
+TEST(Inherited, ANumberBeyondAllDescriptorsFindsThoseThatAreThere) {
+  int path = socket(AF_UNIX, SOCK_STREAM, 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(path, 3);
+    setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+    bool right = true;
+    for (const char* number : {"2147483647", "2147483644", "2147483000"}) {
+      setenv("LISTEN_FDS", number, 1);
+      std::vector<InheritedSocket> found = inherited_sockets();
+      right = right && !found.empty() && found[0].fd == 3;
+    }
+    for (const char* number : {"0", "-1", "-2147483648", "2147483648", "one", ""}) {
+      setenv("LISTEN_FDS", number, 1);
+      right = right && inherited_sockets().empty();
+    }
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  close(path);
+}
+
 TEST(Inherited, ThereAreNoneWithoutSystemd) {
   unsetenv("LISTEN_PID");
   EXPECT_TRUE(inherited_sockets().empty());
