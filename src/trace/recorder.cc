@@ -57,6 +57,7 @@ struct State {
   bool is_ending = false;     // from begin_to_finish()
   Sums end_totals{};          // when it was switched off
   std::uint32_t procs = 0;
+  int first_proc = kOutside;  // whose buffer was told at switch_on() what runs there
   std::string prologue;  // flight: what the last words of a crash begin with
 
   // the blocks
@@ -569,6 +570,7 @@ bool Recorder::switch_on(const Start& start) {
     the_recording->blocks.give(old);
   }
   the_recording->procs = start.procs;
+  the_recording->first_proc = start.proc;
   if (start.proc >= 0) detail::buffers[start.proc].set_current(start.goroutine);
   base::Guard outside(Outside::lock_);
   detail::magpie_trace_is_on.store(true, base::relaxed);
@@ -586,6 +588,8 @@ bool Recorder::switch_off(const Sums& totals) {
     if (Block* block = Outside::buffer_.reset()) the_recording->blocks.put_full(block);
   }
   close_blocks();
+  // It may not have taken a block.
+  if (int proc = the_recording->first_proc; proc >= 0) detail::buffers[proc].set_current(0);
   return true;
 }
 

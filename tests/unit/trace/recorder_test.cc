@@ -15,7 +15,9 @@
 
 #include "base/sanitizer.h"
 #include "support/at_procs.h"
+#include "trace/buffer.h"
 #include "trace/reader.h"
+#include "trace/recorder.h"
 
 namespace magpie::trace {
 namespace {
@@ -193,6 +195,44 @@ TEST_P(TraceRecorder, OneFileHoldsTwoRuns) {
   EXPECT_TRUE(stop());
   Tally tally = read_checked(file.path());
   EXPECT_GE(tally.kinds[Kind::create], 2 * 604u);
+}
+
+// Records what put() writes, as if goroutine 1 had begun the trace on this P. Checks nothing.
+template <class F>
+void record_from(int proc, const char* path, F put) {
+  constexpr Host kHost{{}, [] { return 2U; }, [](Sums&) {}, [](StateList&) {}};
+  ASSERT_EQ(Recorder::prepare({.path = path, .bytes = std::size_t{1} << 20}, kHost), "");
+  Start beginning;
+  beginning.procs = 2;
+  beginning.proc = proc;
+  beginning.goroutine = 1;
+  ASSERT_TRUE(Recorder::switch_on(beginning));
+  Recorder::write_beginning(beginning);
+  put();
+  ASSERT_TRUE(Recorder::switch_off({}));
+  ASSERT_EQ(Recorder::begin_to_finish(), Recorder::Finishing::by_caller);
+  ASSERT_EQ(Recorder::finish(), "");
+}
+
+// The P on which a trace begins is told what runs there, and may write nothing. A later trace that
+// begins on another P must not believe it.
+TEST(TraceRecorderAlone, ForgetsWhereTheTraceBeforeBegan) {
+  TempFile file;
+  record_from(1, file.path(), [] {});
+  record_from(0, file.path(), [] {
+    buffer_of(1).put(ticks_now(), Kind::thread_wake, std::uint64_t{1});
+    buffer_of(0).put(ticks_now(), Kind::yield, std::uint64_t{1});
+    buffer_of(0).put(ticks_now(), Kind::run, std::uint64_t{1}, std::uint64_t{1});
+  });
+  std::string error;
+  std::optional<Reader> reader = Reader::open(file.path(), error);
+  ASSERT_TRUE(reader.has_value()) << error;
+  for (Event event; reader->next(event);) {
+    if (event.kind == Kind::state) {
+      EXPECT_EQ(event.proc, 0);
+    }
+  }
+  EXPECT_EQ(reader->repairs(), 0u);
 }
 
 TEST_P(TraceRecorder, ASnapshotOfTheFlightRecorderCanBeTakenWhileEverythingRuns) {
