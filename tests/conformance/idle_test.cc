@@ -89,11 +89,14 @@ bool stays_asleep(int procs, Besides besides) {
         bool ps_are_idle = now.idle_procs == procs - held || now.idle_procs == procs;
         return now.waiting == waiting && ps_are_idle && now.idle_threads == now.threads - held;
       }));
-      std::set<int> ours = threads_of_the_process();
-      for (const int id : not_ours) ours.erase(id);
-      ours.erase(my_thread_id());
-      ours.insert(caller);
-      EXPECT_EQ(ours.size(), static_cast<std::size_t>(num_threads()) + kHelpers);
+      std::set<int> ours;
+      EXPECT_TRUE(eventually([&] {  // a thread that is not counted any more has yet to end
+        ours = threads_of_the_process();
+        for (const int id : not_ours) ours.erase(id);
+        ours.erase(my_thread_id());
+        ours.insert(caller);
+        return ours.size() == static_cast<std::size_t>(num_threads()) + kHelpers;
+      }));
 
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the last one falls asleep
       // Threads beyond those that are kept wake up once more, after two seconds, and end.
