@@ -124,7 +124,10 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   if (traced()) trace_handed_over(p);
   M* next = hand_over(p, heir);
   if (next == nullptr) return;  // the runtime ends
-  if (!is_stopped) return sched::wake(next);
+  // Taking the P took a while. If the thread has begun to sleep meanwhile, a signal would interrupt
+  // the call in which it does. It runs on without a P instead.
+  if (!is_stopped || base::is_asleep_lightly(m->os.tid.load(base::relaxed)))
+    return sched::wake(next);
   m->successor.set(next);  // m's thread wakes it as it stops
   runtime->preemption.stop(m);
   look_again_in(Preemption::kStopsWithinNs);
