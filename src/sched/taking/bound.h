@@ -7,11 +7,11 @@
 //
 // Protocol  [in-place]
 //
-//   thread of g:    lock;  the runtime ends? -> leave for good;  waits_in_place = true;  unlock;
+//   thread of g:    lock;  the runtime ends? -> leave for good;  waits = true;  unlock;
 //                   g -> queue;   sleep
-//   M that meets g: lock;  waits_in_place? -> false, handed = P;  unlock;  wake it;
+//   M that meets g: lock;  waits? -> false, handed = P;  unlock;  wake it;
 //                   sleep on the list of idle threads
-//   the valve:      lock;  waits_in_place? -> false, let_out;     unlock;  wake it       (valve.h)
+//   the valve:      lock;  waits? -> false, let_out;     unlock;  wake it       (valve.h)
 //   the end:        lock;  for every M that waits in place -> false, handed = null;  wake it
 //                                                                              (World::shut_down)
 //   successor:      sysmon:  hands the P of m to another M;  names it m's successor
