@@ -14,9 +14,9 @@
 //   boost::asio::io_context io;
 //   magpie::AsioRunner runner(io);
 //
-// So may a plain thread. A goroutine of your own that calls io.run() needs blocking(), and a
-// ThreadLock around that: Asio remembers the thread, and a handler that wakes a goroutine may else
-// go on on another one.
+// A plain thread may run it instead. A goroutine of your own that calls io.run() needs blocking(),
+// and a ThreadLock around that: Asio remembers the thread, and a handler that wakes a goroutine
+// could otherwise continue on another thread.
 //
 // Asio's own rules stay: several goroutines that use one socket or timer at the same time need a
 // strand. Nothing that the io_context runs itself, such as a handler, may wait with use_goroutine:
@@ -102,12 +102,12 @@ struct ContextEndsOperation {
 // run() may drop the goroutine.
 template <class... Args>
 struct AsioOperation {
-  // Whether the handler was given anything, and what: stored before completed.release(), read after
-  // completed.acquire(). Nullopt: Asio destroyed the handler without calling it.
+  // What the handler was given: stored before completed.release(), read after completed.acquire().
+  // Nullopt: Asio destroyed the handler without calling it.
   std::optional<std::tuple<std::decay_t<Args>...>> outcome;
   Semaphore completed{0};
 
-  // Between the goroutine that has its outcome and a cancellation that is on its way in the
+  // Between the goroutine that takes its outcome and a cancellation that is on its way in the
   // io_context. It is held for a moment, and never over a wait.
   std::mutex mutex;
   bool is_over = false;  // guarded by mutex: what the cancellation would touch may be gone
@@ -226,7 +226,7 @@ inline void store_error(std::error_code& to, std::error_code from) { to = from; 
 // call starts the operation, blocks the goroutine until the operation has completed, and returns
 // what a handler would be given: nothing, a value, or a std::tuple. An error is thrown as
 // std::system_error; an exception that the operation passes on is rethrown. If the io_context is
-// destroyed first, the error is operation_aborted. A plain thread may wait so, too.
+// destroyed first, the error is operation_aborted. A plain thread may wait this way, too.
 template <class Error, class End>
 class GoroutineToken {
  public:

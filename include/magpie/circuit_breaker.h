@@ -35,7 +35,7 @@ class MAGPIE_API CircuitBreaker {
   struct Options {
     int failures = 5;                                              // in a row, that open it
     std::chrono::nanoseconds open_for = std::chrono::seconds(10);  // before it is tried again
-    int trials = 1;  // calls let through at a time while half open; so many successes close it
+    int trials = 1;  // calls let through at a time while half open; that many successes close it
   };
   enum class State { closed, open, half_open };
 
@@ -82,8 +82,8 @@ class MAGPIE_API CircuitBreaker {
       ++all;
       if (by_goroutine) ++in_run;
     }
-    // Which call ended is not known for sure. If a goroutine says so, it was most likely a
-    // goroutine's.
+    // It is not known for sure which call ended. If a goroutine reports it, a goroutine most likely
+    // began the call.
     void end(bool by_goroutine) {
       --all;
       if (in_run > 0 && (by_goroutine || in_run > all)) --in_run;

@@ -191,8 +191,8 @@ class MAGPIE_API Context {
 
   // Calls f once, in a goroutine of its own, when the context ends: at once if it is over. If no
   // goroutine can be started, since no runtime runs or memory is short, cancel() calls f itself;
-  // then f must not throw. Not if the AfterFunc is stopped or destroyed before. f may be move-only.
-  // Never blocks. Throws std::bad_alloc.
+  // then f must not throw. It is not called if the AfterFunc is stopped or destroyed before that. f
+  // may be move-only. Never blocks. Throws std::bad_alloc.
   template <detail::Callable F>
   [[nodiscard]] AfterFunc after_func(F&& f) const {
     return call_after(detail::SharedFunction<void()>(std::forward<F>(f)));

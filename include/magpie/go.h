@@ -47,8 +47,8 @@ void go(const GoOptions& options, F&& f, Args&&... args) {
 }
 
 // Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
-// goroutine's exception; in that goroutine itself it ends the program. Movable. One thread may use
-// it at a time.
+// goroutine's exception. A goroutine that destroys the handle to itself ends the program. Movable.
+// One thread may use it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:

@@ -44,9 +44,9 @@ class Local {
 
   // Wraps f in a function with the caller's value: it sets the value in the goroutine that calls
   // it, calls f, and puts the value back that was there before. So a trace id, or a span, follows
-  // work into another goroutine: go(span.carry(f)), pool.submit(span.carry(f)). Of several Locals:
-  // a.carry(b.carry(f)). The function may be called several times, and at once, as f may. The Local
-  // has to outlive it.
+  // work into another goroutine: go(span.carry(f)), pool.submit(span.carry(f)). To carry several
+  // Locals: a.carry(b.carry(f)). If f may be called several times, or by several goroutines at
+  // once, so may the function. The Local has to outlive it.
   template <class F>
   auto carry(F f) requires std::copyable<T> {
     return [this, value = get(), f = std::move(f)](auto&&... args) mutable -> decltype(auto) {
@@ -59,7 +59,7 @@ class Local {
   T& operator*() { return get(); }
 
  private:
-  // While one lives, the calling goroutine has another value.
+  // While a Replaced lives, the calling goroutine has another value.
   class Replaced {
    public:
     Replaced(Local& local, const T& value) : local_(local), other_(value) { exchange(); }
@@ -72,7 +72,7 @@ class Local {
     void exchange() { std::ranges::swap(local_.get(), other_); }
 
     Local& local_;
-    T other_;  // the one that the goroutine does not have now
+    T other_;  // the value that the goroutine does not have now
   };
 
   T& store(std::unique_ptr<T> value) {

@@ -90,7 +90,8 @@ class Mutex {
   // Takes the mutex if it is free. False: it is held. Never blocks.
   [[nodiscard]] bool try_lock() noexcept {
     if (!detail::try_lock(state_)) [[unlikely]] {
-      // Mostly no goroutine has been handed the mutex. One that was may have been dropped since.
+      // Mostly no goroutine has been handed the mutex. The goroutine that was may have been dropped
+      // since.
       bool looks_held =
           state_.woken.load(std::memory_order_relaxed) == 0 && !detail::short_way.is_closed();
       if (looks_held || !detail::try_lock_slow(state_)) return false;

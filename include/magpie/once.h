@@ -77,7 +77,7 @@ class MAGPIE_API Once {
     Once& once_;
   };
 
-  // The mark of the caller. Throws std::logic_error if its own function calls.
+  // The mark of the caller. Throws std::logic_error if the caller is the function that runs.
   std::uint64_t new_caller() const;
   void begin();
   // False: the context is over.

@@ -23,8 +23,8 @@
 namespace magpie {
 
 // True if a T moves plainly: constructing it from another T, and then destroying the other one,
-// only copies and clears fields of the two. Neither allocates, frees, locks or throws, nor runs
-// code for which that is not known.
+// only copies and clears fields of the two. Neither step allocates, frees, locks or throws, nor
+// runs code that might.
 //
 // A Chan<T> keeps such values in its own memory. It carries any other value on the heap: the sender
 // allocates and fills a box, the receiver empties and frees it, both outside the runtime.

@@ -90,8 +90,8 @@ struct ProcessOptions {
 // run() drops the goroutine that owns a Process, no destructor runs and the child goes on; when the
 // child has ended, the next spawn() reaps it. In the child of a fork() the parent's Process is
 // inert: its destructor kills nobody, and wait() and kill() fail with errc::no_child_process.
-// Several goroutines and plain threads may call the functions at the same time; a stream as streams
-// allow. On an object that was moved from they throw std::logic_error.
+// Several goroutines and plain threads may call the functions at the same time; for its streams,
+// see stream.h. The functions of an object that was moved from throw std::logic_error.
 class MAGPIE_API Process {
  public:
   // Starts a program. command[0] is a path, or a name that is looked up in this process's PATH; the

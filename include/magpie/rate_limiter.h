@@ -37,7 +37,8 @@ class MAGPIE_API RateLimiter {
   // As above, without a limit.
   void wait(std::int64_t tokens = 1) { (void)wait(Context::background(), tokens); }
 
-  // As above. False, at once: the tokens come after that time; it took nothing. Any clock will do.
+  // As above, until time is up. If the tokens come later than that, returns false at once and takes
+  // nothing. Any clock will do.
   template <class Rep, class Period>
   bool wait_for(std::chrono::duration<Rep, Period> duration, std::int64_t tokens = 1) {
     return wait_within(Context::background(), detail::deadline_after(duration), tokens);

@@ -58,8 +58,9 @@ struct Options {
   int max_preempted = 100;
 
   // Binds the thread that holds a P to one CPU; each P keeps its CPU while the number of Ps and the
-  // CPUs of the process stay the same. Ps beyond the number of CPUs share. Children by fork() and
-  // Process may use all CPUs; those by posix_spawn(), vfork() and system() inherit the one.
+  // CPUs of the process stay the same. Ps beyond the number of CPUs share. Child processes of
+  // fork() and Process may use all CPUs; child processes of posix_spawn(), vfork() and system()
+  // inherit the one CPU.
   bool pin = false;
 
   // What to do when no goroutine can ever run again.
@@ -92,9 +93,9 @@ using ResultOf =
 // Starts the runtime, runs `main` as goroutine 1 and returns its result; an exception from main
 // leaves run(). Blocks the calling thread, which becomes one of the runtime's. When main returns,
 // run() drops all other goroutines: it waits for a running one until its next call into the
-// runtime, and the others never go on. To unlock or to release is such a call, even if nobody else
-// wants the same. May be called again afterwards. Throws std::logic_error if a runtime runs
-// already, std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense,
+// runtime, and the others never go on. To unlock or to release something is such a call, even if no
+// other caller waits for it. May be called again afterwards. Throws std::logic_error if a runtime
+// runs already, std::invalid_argument for options (or a MAGPIE_PROCS) that make no sense,
 // std::bad_alloc or std::system_error if resources are short: it needs one thread besides the
 // caller's.
 template <class F>

@@ -141,11 +141,12 @@ class MAGPIE_API RWMutex {
     }
     return false;
   }
-  // unlock() has let a waiter in that has not run yet, maybe a goroutine that a run() has dropped
-  // since.
+  // unlock() has let a waiter in, and the waiter has not run yet. It may be a goroutine that run()
+  // has dropped since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
   bool try_lock_slow() noexcept;
-  // Readers are counted. Beside an abandoned WRITER bit they may be in: see rw_mutex_core.h.
+  // Readers are counted. If the WRITER bit beside them is abandoned, they may hold the mutex: see
+  // rw_mutex_core.h.
   bool has_readers() const noexcept {
     return (word_.load(std::memory_order_relaxed) & (kWriter - 1)) != 0;
   }

@@ -31,7 +31,7 @@ namespace magpie {
 
 // The cases. A case may have no handler. select() calls the handler of the chosen case after the
 // operation, without holding any lock; an exception from it leaves select(). A case refers to its
-// channel: write it down in the call of select().
+// channel, so make the case in the call of select().
 
 // Receives. f takes std::optional<T>, which is nullopt if the channel is closed and drained, or T,
 // or nothing. For Chan<void> f takes a bool, which is false then, or nothing. If f takes T and the
@@ -88,7 +88,7 @@ std::size_t select_and_finish(Finish finish, Cases&... cases) {
   static_assert((0 + ... + std::remove_cvref_t<Cases>::kIsOtherwise) <= 1,
                 "select() takes one otherwise() at most");
 
-  SelectCase table[kCount + 1];  // none is allowed, too
+  SelectCase table[kCount + 1];  // kCount may be 0
   SelectCase* in_lock_order[kCount + 1];
   Rest rest;
   std::size_t index = 0;

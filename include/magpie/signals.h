@@ -20,15 +20,16 @@ namespace detail {
 struct SignalSubscription;  // src/flow/signals.cc
 }
 
-// While a Signals object lives, its signals do not do to the process what they would: they are sent
-// to its channel. The channel holds at most one of each kind. A signal that arrives while another
-// of its kind is still in the channel merges with it, as in the kernel; no kind is ever lost.
-// Several objects may have the same signal: each gets it.
+// While a Signals object lives, its signals do not have their usual effect on the process: they are
+// sent to the object's channel. The channel holds at most one of each kind. A signal that arrives
+// while another of its kind is still in the channel merges with it, as in the kernel; no kind is
+// ever lost. Several objects may have the same signal: each gets it.
 //
 // May be made and used at any time, before, in, between and after run(), and from any thread.
-// Movable. When the last object for a signal ends, the signal does again what it did before; every
-// signal that came until then is in a channel or has done that. An object in a goroutine that run()
-// drops never ends: keep it in main, or outside of run(). The child of a fork() has none.
+// Movable. When the last object for a signal ends, the signal has its former effect again. Every
+// signal that came until then is in a channel, or has had that effect. An object in a goroutine
+// that run() drops never ends: keep it in main, or outside of run(). The child of a fork() has
+// none.
 //
 // Waiting for a signal is no deadlock. While no goroutine waits for one, the runtime still reports
 // deadlocks.

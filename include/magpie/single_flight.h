@@ -81,7 +81,7 @@ class SingleFlight {
   struct Flight {
     explicit Flight(const Key& its_key) : key(its_key) {}
     const Key key;      // a copy: f may change the caller's, or move from it
-    Chan<void> landed;  // closed once one of these is there; neither changes after that
+    Chan<void> landed;  // closed once `value` or `exception` is set; neither changes then
     std::optional<Value> value;
     std::exception_ptr exception;
   };

@@ -58,9 +58,9 @@ struct Stats {
   std::uint64_t valve_openings = 0;
   int cpus = 0;          // that the affinity mask allows
   double cpu_quota = 0;  // CPUs' worth of time that the cgroups grant; 0: no limit
-  // Of a process with a quota, while the runtime looked: periods of the quota, those in which it
-  // was used up and the kernel stopped the process, and for how long, summed over the CPUs. Looked
-  // up about once a second while goroutines run.
+  // If the process has a quota: how many of its periods the runtime saw, in how many of them the
+  // quota was used up and the kernel stopped the process, and for how long, summed over the CPUs.
+  // Looked up about once a second while goroutines run.
   std::uint64_t quota_periods = 0;
   std::uint64_t throttled_periods = 0;
   std::int64_t throttled_ns = 0;

@@ -115,8 +115,8 @@ class MAGPIE_API TaskGroup {
   // std::logic_error while goroutines of the group run.
   void set_limit(std::int64_t n);
 
-  // Is cancelled when one goroutine throws, by wait(), or with the parent. cause() is the exception
-  // in the first case. For the group's goroutines, and to cancel them.
+  // The context of the group's goroutines; cancel it to cancel them. It is also cancelled when a
+  // goroutine throws (cause() is then the exception), by wait(), and with the parent.
   Context context() const;
 
  private:

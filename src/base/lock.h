@@ -58,7 +58,7 @@ class UncheckedLock {
       // relaxed: only a hint; try_lock acquires
       if (word_.load(relaxed) == kFree && try_lock()) return;
     }
-    // Whoever slept once takes the lock as kSleepers: others may sleep behind it.
+    // A thread that has slept takes the lock as kSleepers: others may sleep behind it.
     while (word_.exchange(kSleepers, acquire) != kFree) {
       futex_wait(word_, kSleepers);
     }

@@ -8,8 +8,8 @@
 
 namespace magpie::base {
 
-// Keeps SIGPIPE from this thread. One that was pending before, because somebody else blocks it, is
-// left to them.
+// Keeps SIGPIPE from this thread. A SIGPIPE that was pending before, because the program blocks it,
+// stays pending.
 class WithoutSigpipe {
  public:
   WithoutSigpipe() {

@@ -55,7 +55,7 @@ struct AtHand {
 // Used only inside functions that do not switch stacks, so its address is that of the right thread.
 constinit thread_local AtHand at_hand;
 
-// Others' destructors may make and drop channels after that: then those are given back in turn.
+// Other destructors may make and drop channels after that: these channels are given back in turn.
 void give_back_at_end(AtHand& mine) {
   if (std::exchange(mine.is_given_back, true)) return;
   base::at_thread_end(

@@ -18,7 +18,7 @@ using detail::WaitLimit;
 using sched::Waiter;
 using sched::WaitReason;
 
-// On the stack of the one that waits.
+// On the stack of the goroutine or thread that waits.
 struct ChanSleeper : ChanWaiter {
   ChanSleeper(Channel& its, sched::WaitList& at, void* value_or_room)
       : waiter(&its), channel(its), list(at) {

@@ -75,7 +75,7 @@ class Chooser {
 
   std::size_t count() const { return count_; }
 
-  // Null: there were some, but that one is not ready any more.
+  // Null: some were ready, but the chosen one is not any more.
   SelectCase* choose(const Presence& presence) const {
     std::size_t n = draw(presence, count_);
     std::uint64_t left = first_;
@@ -185,7 +185,7 @@ class Locks {
   std::size_t count_ = 0;
 };
 
-// Does one that is ready, if any is. All locks are held.
+// Does a case that is ready, if any is. All locks are held.
 SelectCase* try_all_locked(Cases cases, const Presence& presence, ChanWaiter*& partner) {
   auto ready = [&](SelectCase& one) {
     return one.direction == Direction::receive ? channel_of(one).can_receive_locked(presence)

@@ -40,7 +40,7 @@ class SelectWord {
   }
   // Whether try_win() may still succeed.
   bool is_open() const { return word_.load(base::relaxed) == kOpen; }  // relaxed: only a hint
-  // After the wait: who ended it.
+  // After the wait: what ended it.
   std::uint32_t winner() const { return word_.load(base::acquire) - 1; }
 
  private:

@@ -60,7 +60,7 @@ class QuotaReader {
   // `root` is put before every path, /proc/self/... and mount points; empty except in tests.
   explicit QuotaReader(std::string root = "");
 
-  // Of another process, whose files are looked up as that process sees them.
+  // Reads the quotas of another process. Its files are looked up as that process sees them.
   [[nodiscard]] static QuotaReader of_process(int pid);
 
   // The tightest quota in force now, greater than 0; or none if no cgroup limits us.

@@ -28,7 +28,7 @@ class DnsErrors final : public std::error_category {
  public:
   const char* name() const noexcept override { return "dns"; }
   std::string message(int code) const override { return ares_strerror(code); }
-  // So that error == std::errc::timed_out holds, whoever noticed it.
+  // So that error == std::errc::timed_out holds, whether c-ares or the caller noticed it.
   std::error_condition default_error_condition(int code) const noexcept override {
     switch (code) {
       case ARES_ETIMEOUT:

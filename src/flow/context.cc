@@ -85,7 +85,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
     ContextEnd already = how.get();
     return already == ContextEnd::none ? kind_of_end({already}) : already;
   }
-  // The same for one that is about to be over: what end() has told stays true.
+  // The same for a context that is about to be over: what end() has told stays true.
   ContextEnd kind_of_end(const CancelReason& why) const {
     return source.has_expired_unwatched() ? ContextEnd::timed_out : why.end;
   }
@@ -139,8 +139,8 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   ContextNode* previous = nullptr;
   bool listed = false;
 
-  Held link;                  // the one that took it off its parent's list
-  bool asks_to_stop = false;  // the one that cancels it: there was a stop_source
+  Held link;                  // the cancel that took it off its parent's list
+  bool asks_to_stop = false;  // the cancel that ends it: there was a stop_source
   Completing completing;      // between its end and the end of all below it
 
  private:
@@ -153,7 +153,7 @@ ContextNode::~ContextNode() {
   leave_parent();
   Held up = std::move(parent);
   while (up != nullptr && up.use_count() == 1) {
-    { Held again = up; }  // acquires what those did who let it go before
+    { Held again = up; }  // acquires what the threads did that let it go before
     up->leave_parent();
     Held above = std::move(up->parent);
     up = std::move(above);
@@ -182,9 +182,9 @@ auto ContextNode::end_locked(const CancelReason& why) {
   };
 }
 
-// Runs the callbacks of stop tokens. std::stop_source knows by its thread who runs a callback, and
-// lets everybody else who destroys that wait. So the goroutine must stay on its thread, and no
-// other may run there, while one waits.
+// Runs the callbacks of stop tokens. std::stop_source recognises the caller of a callback by its
+// thread, and makes every other thread that destroys the callback wait. So while a callback waits,
+// the goroutine must stay on its thread, and no other goroutine may run there.
 class StopAsker {
  public:
   void operator()(ContextNode& node) {
@@ -320,7 +320,7 @@ void throw_over(std::error_code why, const char* call) {
 void Context::cancel(std::exception_ptr cause) const {
   if (node_ == nullptr)
     throw std::logic_error("magpie: the background context cannot be cancelled; use with_cancel()");
-  // Those whom it wakes may destroy this handle, which may be the last.
+  // A goroutine that it wakes may destroy this handle, which may be the last.
   std::shared_ptr<ContextNode> node = node_;
   node->cancel({ContextEnd::cancelled, std::move(cause)});
 }

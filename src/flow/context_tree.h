@@ -25,7 +25,7 @@
 //           goes. To look at it longer, share it. A node is taken off a list once, and the taker
 //           owns its link, so no two calls use the same link.
 // Orders    [context-tree] the end is stored with release under the lock and loaded with acquire by
-//           anyone: whoever sees the end sees what came before the cancel.
+//           anyone: a thread that sees the end sees what came before the cancel.
 // Proof     tests/model/context_tree_model.cc
 #pragma once
 
@@ -131,8 +131,8 @@ class ContextTree {
     Node* last_ = nullptr;
   };
 
-  // Whole from the first to the last: nobody else could find those that have been taken off their
-  // lists. False: `top` was over before.
+  // Whole from the first to the last: no other thread could find the nodes that have been taken off
+  // their lists. False: `top` was over before.
   template <class Why>
   static bool end_all(Node& top, const Why& why, Line& ended, Line& ended_by_others) {
     [[maybe_unused]] typename Node::Whole whole;

@@ -46,8 +46,8 @@ class SocketAcceptor : public Acceptor {
   }
   void stop() noexcept override {
     // A line of length 0: connections that are in it stay, others are refused when the socket is
-    // closed. That may be as soon as accept() wakes up, so this comes first. The line of an
-    // adopted socket is that of others too, who go on.
+    // closed. That may be as soon as accept() wakes up, so this comes first. Other processes go on
+    // with the line of an adopted socket.
     std::unique_lock hold(number_);
     int number = listener_.native_handle();
     if (!listener_.is_adopted() && number >= 0) (void)::listen(number, 0);
@@ -58,7 +58,7 @@ class SocketAcceptor : public Acceptor {
     if (listener_.is_adopted()) return nullptr;  // its next owner serves them
     pollfd asked{.fd = listener_.native_handle(), .events = POLLIN, .revents = 0};
     if (asked.fd < 0 || ::poll(&asked, 1, 0) <= 0) return nullptr;
-    // Not for ever: who was in line may have gone.
+    // Not for ever: the client that was in line may have gone.
     listener_.set_deadline(steady_clock::now() + std::chrono::milliseconds(50));
     try {
       return accept();

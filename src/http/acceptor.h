@@ -20,11 +20,11 @@ class Acceptor {
   // stop().
   virtual std::unique_ptr<net::Stream> accept() = 0;
   // Wakes all callers that are blocked in accept(). The system takes no more connections for us
-  // than are in its line now. The line of a socket that was adopted goes on, for others who have
-  // it.
+  // than are in its line now. The line of a socket that was adopted goes on, for other processes
+  // that have it.
   virtual void stop() noexcept = 0;
-  // After stop(): the next that is in line. Null: nobody, or they are left to others. Throws
-  // std::system_error.
+  // After stop(): the next connection that is in line. Null: there is none, or other processes
+  // serve it. Throws std::system_error.
   virtual std::unique_ptr<net::Stream> accept_waiting() = 0;
   virtual void close() noexcept = 0;
   virtual net::Address local_address() const = 0;

@@ -22,7 +22,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
       : per_host_(per_host), idle_time_(idle_time) {}
   ~ClientPool();
 
-  // One that seems to be alive, or null.
+  // A connection that seems to be alive, or null.
   std::unique_ptr<net::Stream> take(const std::string& key);
   void give(const std::string& key, std::unique_ptr<net::Stream> stream);
   std::size_t size() const;

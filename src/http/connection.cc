@@ -72,10 +72,10 @@ void Connection::serve() {
   }
 }
 
-// A peer whose next request, or more of its body, is always there keeps its goroutine from ever
-// waiting: after some steps it is the others' turn, long before the slice ends. A peer of whom
-// nothing is here will be waited for anyway. Its goroutine must not yield: the next request would
-// find it at the end of the line behind the busy ones, and not among those that the network wakes.
+// If a peer's next request, or more of its body, is always there, its goroutine never waits. So
+// after some steps the goroutine yields, long before its slice ends. If nothing of the peer is
+// there, the goroutine will wait anyway and must not yield: the next request would find it at the
+// end of the ring, behind the busy goroutines, and not among those that the network wakes.
 void Connection::give_way() {
   if (++steps_since_yield_ < kStepsBetweenYields) return;
   steps_since_yield_ = 0;

@@ -20,7 +20,7 @@ class Input {
   static constexpr std::size_t kFirstCapacity = 4096;
 
   Input() = default;
-  // Begins in memory of the owner, who keeps it.
+  // Begins in memory of the owner. The owner keeps it.
   explicit Input(std::span<char> first)
       : first_(first), data_(first.data()), capacity_(first.size()) {}
   Input(const Input&) = delete;

@@ -2,8 +2,8 @@
 //
 // Bytes with a length are counted, and go straight from the connection to the handler's memory if
 // they are many. Chunks go through the input buffer and the parser. A peer that sends less than 4
-// KiB in the time for a body is too slow: the time starts anew with each 4 KiB only. One that keeps
-// just ahead of that has an Allowance for the whole.
+// KiB in the time for a body is too slow: the time starts anew with each 4 KiB only. For a peer
+// that keeps just ahead of that, an Allowance limits the whole.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

@@ -185,8 +185,8 @@ void ServerCore::accept_last(Acceptor& acceptor) {
   }
 }
 
-// Waits for room. Full: silent connections have to make some, also those that become silent later.
-// False: the server is over.
+// Waits for room. If the server is full, silent connections have to make some, also connections
+// that become silent later. False: the server is over.
 bool ServerCore::take_place() {
   constexpr auto kFullPause = std::chrono::milliseconds(20);
   while (!free_connections_.try_acquire()) {

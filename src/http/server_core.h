@@ -45,7 +45,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::int64_t body_time_ns() const { return timeouts_->time_of(Phase::body); }
   std::int64_t idle_time_ns() const;  // between requests, with and without buffers
   std::int64_t write_time_ns() const { return timeouts_->time_of(Phase::writing); }
-  // Of what all bodies together may take. False: there is not so much left.
+  // Takes from what all bodies together may use. False: less than that is left.
   bool take_body_memory(std::size_t bytes) {
     const std::uint64_t before = body_memory_.fetch_add(bytes, std::memory_order_relaxed);
     if (before + bytes <= options_.max_body_memory) return true;

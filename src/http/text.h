@@ -18,9 +18,9 @@ bool is_field_name(std::string_view text) noexcept;
 bool is_field_value(std::string_view text) noexcept;
 
 enum class Plus { stays, is_space };
-// Appends the text with its %-escapes decoded. False: one of them is none.
+// Appends the text with its %-escapes decoded. False: an escape is malformed.
 bool append_decoded(std::string& to, std::string_view text, Plus plus);
-// Whether the text of a query, decoded, is that one. False too: an escape is none.
+// Whether the text of a query, decoded, is `decoded`. Also false if an escape is malformed.
 bool decodes_to(std::string_view text, std::string_view decoded) noexcept;
 
 // Makes it empty and gives its memory back, which assigning an empty one does not.

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kLookWhileDraining(10);
 // after that.
 constexpr std::int64_t kSilentNs = 1000 * kMillisecond;
 constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
-// The system is asked about so many connections before others may have the list.
+// The system is asked about this many connections before others may have the list.
 constexpr int kAskAtOnce = 1024;
 
 // Phases in which the server waits for the peer to begin, or to go on with, a header.
@@ -234,7 +234,7 @@ void Timeouts::evict(std::size_t at_most) {
     PhaseClock* connection;
     bool operator<(const Candidate& other) const { return rank < other.rank; }
   };
-  std::array<Candidate, 64> found;  // a heap: the one that may stay rather is on top
+  std::array<Candidate, 64> found;  // a heap: the connection that may stay rather is on top
   at_most = std::min(at_most, found.size());
   std::size_t count = 0;
   std::lock_guard hold(mutex_);

@@ -115,14 +115,15 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   // When a phase that begins now is over.
   std::int64_t due_after(Phase phase) const;
   std::size_t count() const;
-  // Ends the waits of connections that ask nothing, those to come too.
+  // Ends the waits of connections that ask nothing, also of connections to come.
   void drain();
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   // Closes all streams.
   void cut_off();
-  // Asks so many connections to end, to make room: first those that have never sent a whole header
-  // and have been silent for a second, and those that linger although all is said; then those
-  // between requests; each time the most silent ones. At most 64.
+  // Asks up to `at_most` connections to end, to make room, and never more than 64. First come
+  // connections that have never sent a whole header and have been silent for a second, and
+  // connections that linger although all is said. Then come connections between requests. Among
+  // equals the most silent goes first.
   void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);

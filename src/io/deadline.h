@@ -28,7 +28,7 @@ class Deadline : private timer::Timer {
   // timer::kNever: none. If it has passed already `passed` is not called: the caller wakes the
   // waiter.
   void set(std::int64_t deadline_ns);
-  // After a runtime began: one that was set while none ran has no timer.
+  // Call this after a runtime began: a deadline that was set while none ran has no timer.
   void arm_if_set();
   // Relaxed: [readiness] tells the waiter that it moved.
   bool has_passed() const;

@@ -40,7 +40,7 @@ Descriptor::~Descriptor() {
 
 // ---- limits
 
-// Wakes the one that has the turn once its limit is over; see wake().
+// Wakes the goroutine that has the turn once its limit is over; see wake().
 class Descriptor::Interruption {
  public:
   Interruption(Side& side, std::stop_token token) : callback_(std::move(token), Wake{&side}) {}

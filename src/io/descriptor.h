@@ -53,8 +53,8 @@ class Descriptor {
   // A side's turn: from begin to end nobody else uses that side.
   class Turn {
    public:
-    // Blocks until those before are done. `what` is for errors of the caller, `limit`, if there is
-    // one, ends the waits. If it cannot begin, perform() says why.
+    // Blocks until the operations before it are done. `what` is for errors of the caller, `limit`,
+    // if there is one, ends the waits. If it cannot begin, perform() says why.
     Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit = nullptr);
     ~Turn();
     Turn(const Turn&) = delete;
@@ -152,7 +152,7 @@ class Descriptor {
   Side& reader() { return reader_; }
   Side& writer() { return writer_; }
 
-  // From then on operations fail with errc::timed_out, also those that wait already.
+  // From then on operations fail with errc::timed_out, also operations that wait already.
   // timer::kNever: no deadline.
   void set_deadline(Side& side, std::int64_t when_ns);
 

@@ -211,7 +211,7 @@ void Machine::take_idle(std::uint32_t p) {
   idle_mask_.clear(p);
 }
 
-// A searcher is booked for an idle P: one near the waker, else the one that rested last.
+// A searcher is booked for an idle P: a P near the waker, else the P that rested last.
 std::uint32_t Machine::start_idle(std::uint32_t waker, Ns after) {
   std::uint32_t p = sched::kNoP;
   if (waker != kNobody && setup_.policy.order == Order::rings && setup_.topology.group != 0)

@@ -219,8 +219,8 @@ Probing probe(Who who, double busy, double rate, std::uint32_t servers, double u
   return {area / arrivals, messages / (units - from) / servers};
 }
 
-// At the same rate both move jobs equally often, so that the times are equal. The one that needs
-// fewer messages for it is the better one at equal messages.
+// At the same rate both move jobs equally often, so that the times are equal. The policy that needs
+// fewer messages for that is the better one at equal messages.
 double border_of_sharing(double rate, std::uint32_t servers, double units, std::uint64_t seed) {
   double low = 0.5, high = 0.75;
   for (int i = 0; i < 7; ++i) {

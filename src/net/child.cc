@@ -142,8 +142,8 @@ bool Child::try_reap() {
   return true;
 }
 
-// Once it is over: nobody uses the pidfd any more but to wait, and who waits is woken. May be done
-// again.
+// Call this when the child is over: the pidfd is then used only to wait for it, and finish() wakes
+// its waiters. May be called again.
 void Child::finish() {
   {
     // A reaper that was dropped with its run() counts as inside until somebody else comes in.

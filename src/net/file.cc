@@ -36,9 +36,9 @@ class File {
   int fd_;
 };
 
-// All return 0 or an error number; called inside blocking(). Those that it calls are not inlined: a
-// compiler may keep the address of errno over a call into the runtime, after which the thread may
-// be another.
+// All return 0 or an error number; called inside blocking(). The functions that it calls are not
+// inlined: a compiler may keep the address of errno over a call into the runtime, after which the
+// thread may be another.
 [[gnu::noinline]] int read_all(const char* path, std::string& contents) {
   File file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return errno;

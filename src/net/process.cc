@@ -153,8 +153,8 @@ class FirstFailure {
 
 }  // namespace
 
-// Whatever fails, the child is killed and the pipes closed: nobody waits for a child that waits for
-// somebody to read, nor for others who have got its end of a pipe.
+// Whatever fails, it kills the child and closes the pipes. So it never waits for a child that waits
+// for a reader, nor for another process that has got the child's end of a pipe.
 Process::Output Process::communicate(std::string_view input, std::size_t limit,
                                      const Context& context) {
   Child& mine = child("communicate");

@@ -3,7 +3,7 @@
 // A caller waits for an eventfd until its time is up; then it goes, and the thread finishes alone.
 // The threads know nothing of the runtime, so a run() may end meanwhile. There are at most
 // kMostThreads. More questions wait in a queue, and the threads skip questions that nobody waits
-// for any more. When there are as many of those as of others, they are swept out: a program that is
+// for any more. When half of the queue is such questions, they are swept out: a program that is
 // made to ask for names faster than they are answered keeps its memory. A caller that asks for a
 // name which is already being asked for waits for the same answer.
 //
@@ -117,7 +117,7 @@ std::shared_ptr<Question> Desk::ask(const std::string& host, std::error_code& er
   return question;
 }
 
-// Forgets what those left who gave up.
+// Forgets the questions of callers that gave up.
 void Desk::sweep_locked() {
   std::erase_if(open_, [](const auto& each) { return each.second.expired(); });
   std::erase_if(line_, [](const auto& each) { return each.expired(); });

@@ -94,8 +94,8 @@ class Race {
       if (result->descriptor != nullptr) return std::move(*result);
       if (!first_failure) first_failure = std::move(result);
     }
-    // Those that were given up when the time was up say nothing about the peer, and others say
-    // nothing about those.
+    // An attempt that was given up when the time was up says nothing about the peer, and the other
+    // attempts say nothing about that one.
     if (std::error_code over = error_of_limit()) return {Address(), nullptr, over};
     return std::move(*first_failure);
   }

@@ -69,7 +69,7 @@ constexpr bool others_could_run(const View& now) {
 
 // ---- the global queue (global_queue.cc)
 
-inline constexpr std::int64_t kSparedNs = 70'000'000;  // a usual line is spared for so long
+inline constexpr std::int64_t kSparedNs = 70'000'000;  // a usual line is spared for this long
 
 // The share of a line that one of `procs` Ps takes.
 constexpr std::size_t share_of_line(std::size_t size, std::size_t procs) {
@@ -82,8 +82,8 @@ inline constexpr int kStealRounds = 4;
 inline constexpr std::int64_t kPatienceNs = 3'000;
 inline constexpr std::size_t kFewWoken = 16;
 
-// A thief waits once before it takes from a ring whose oldest goroutine was woken, if it holds only
-// a few: they come one by one, and would each run for a single step.
+// A thief waits once before it takes from a ring whose oldest goroutine was woken, if the ring
+// holds only a few: woken goroutines come one by one, and each would run for a single step.
 constexpr bool is_few(std::size_t waiting) { return waiting < kFewWoken; }
 
 // Only in the last round a thief looks at runnext. It takes the goroutine there if it is still
@@ -110,8 +110,9 @@ constexpr Ring last_ring(int round) {
 }
 
 // Load counts for more than distance: near work that never ends must not keep a thief from Ps that
-// drown. So one of its searches now and then begins with a detour: a few looks at far Ps. One that
-// holds many more goroutines than a P near by is robbed, and then the next search begins so too.
+// drown. So one of its searches now and then begins with a detour: a few looks at far Ps. A far P
+// that holds many more goroutines than a P near by is robbed, and then the next search begins with
+// a detour too.
 constexpr bool is_worth_a_detour(std::size_t waiting, std::size_t waiting_near) {
   return waiting >= kDetourLeast + 2 * waiting_near;
 }

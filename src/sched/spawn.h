@@ -22,7 +22,8 @@ namespace magpie::sched {
 // A goroutine record, not started, for a plain thread. Throws std::bad_alloc.
 G* new_goroutine_outside();
 
-// A plain thread makes g ready to run for the first time. caller: who called go(), for traces.
+// A plain thread makes g ready to run for the first time. caller: the code that called go(), for
+// traces.
 void start_outside(G* g, detail::TaskBody body, const void* caller);
 
 // The rest of start(), rare. `unplaced` has no place in a queue yet; null: all goroutines have one.

@@ -86,7 +86,7 @@ class Victims {
 
   Ring ring() const { return ring_; }  // of the last victim
 
-  // Whether the last victim, in whose queue so many wait, should be robbed.
+  // Whether the last victim should be robbed: `waiting` goroutines stand in its queue.
   bool is_worth_it(std::size_t waiting) {
     if (!is_detour_) return true;
     if (ring_ == Ring::far) return policy::is_worth_a_detour(waiting, waiting_near_);

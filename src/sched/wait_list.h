@@ -142,7 +142,7 @@ class WaitList {
       unlink_thread(record);
   }
 
-  // The owner goes away, or gets a new owner. Nobody who is alive waits.
+  // The owner goes away, or gets a new owner. No live goroutine or thread waits.
   void reset() {
     first_.store(nullptr, base::relaxed);  // relaxed: the owner is alone
     last_ = first_thread_ = last_thread_ = nullptr;

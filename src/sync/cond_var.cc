@@ -45,7 +45,7 @@ struct CondSleeper : sync::Sleeper {
   SignalWord signal;
 };
 
-// Lets the one that is a few instructions behind go on.
+// Lets the thread that is a few instructions behind go on.
 void wait_a_little(int turn) {
   base::cpu_relax();
   if (turn % 100 == 0) sched_yield();
@@ -80,7 +80,7 @@ void give_up(CondSleeper& self) {
 
 enum class HowMany { one, all };
 
-// With `stopped`: those who wait with this token.
+// With `stopped`: only the waiters that wait with this token.
 void notify(base::UncheckedLock& lock, WaitList& list, HowMany how_many,
             const std::stop_token* stopped = nullptr) {
   Presence presence;
@@ -114,14 +114,15 @@ bool somebody_withdraws(base::UncheckedLock& lock, WaitList& list) {
 
 }  // namespace
 
-// Not without the lock, also if the list looks empty: one that withdrew takes itself off before it
-// releases that.
+// Takes the lock even if the list looks empty: a waiter that withdraws takes itself off the list
+// before it releases the lock.
 CondVar::~CondVar() {
   while (somebody_withdraws(as_lock(lock_), as_list(waiters_))) yield();
 }
 
 void CondVar::notify_one() noexcept {
-  // Who waited before this call is on the list: it got there before it released its lock.
+  // A goroutine that waited before this call is on the list: it got there before it released its
+  // lock.
   if (as_list(waiters_).looks_empty()) return;
   notify(as_lock(lock_), as_list(waiters_), HowMany::one);
 }

@@ -28,8 +28,8 @@ class InTransit {
     storage_.amount.fetch_add(amount, base::relaxed);  // relaxed: the wake-up orders
   }
 
-  // By the one that it was given to, once it runs. No lock: nobody looks at the amount before its
-  // run() is over.
+  // The receiver calls this once it runs. No lock: no other looks at the amount before the
+  // receiver's run() is over.
   void arrive(const sched::WaitRecord& self, std::uint64_t amount) {
     if (!self.is_thread) storage_.amount.fetch_sub(amount, base::relaxed);
   }

@@ -31,7 +31,7 @@ struct MutexSleeper : sync::Sleeper {
   explicit MutexSleeper(MutexState& its) : Sleeper(&its), mutex(its) {}
   MutexState& mutex;
   std::int64_t since_ns = 0;  // when it began to wait
-  bool handed = false;        // written by the one that wakes it: it owns the mutex
+  bool handed = false;        // the waker writes it; true: it owns the mutex
 };
 
 enum class Attempt {

@@ -9,9 +9,9 @@
 namespace magpie {
 namespace {
 
-// Tells the caller from everybody else who runs now: goroutines by odd numbers, threads by an
-// address. And a goroutine from that of an earlier run() with the same id, which may have been
-// dropped inside the function.
+// Tells the caller from every other goroutine and thread that runs now: goroutines have odd
+// numbers, threads an address. Also tells a goroutine from a goroutine of an earlier run() with the
+// same id, which may have been dropped inside the function.
 std::uint64_t caller_mark() {
   constexpr int kIdBits = 40;
   if (std::uint64_t id = goroutine_id(); id != 0)

@@ -39,7 +39,7 @@ RWCounts& as_counts(std::uint32_t (&words)[4]) { return reinterpret_cast<RWCount
 
 struct WriterSleeper : Sleeper {
   using Sleeper::Sleeper;
-  bool let_in = false;  // written by the one that wakes it; false: it competes
+  bool let_in = false;  // the waker writes it; false: it competes
 };
 
 // What a writer has been given, in the terms of InTransit; readers count as one each.
@@ -144,8 +144,8 @@ struct RWMutex::Insides {
     return true;
   }
 
-  // How long to wait, and who: the argument of the waits is the mutex, as everything but
-  // withdrawing needs no more.
+  // How to wait: until when, and with which argument. Every step but withdrawing needs only the
+  // mutex.
   struct ForEver {
     bool wait(sched::Waiter& waiter, WaitReason reason, RWMutex& mutex, Sleeper&) const {
       waiter.wait(reason, unlock_when_asleep, &mutex, look_again);

@@ -63,8 +63,8 @@ bool unlock_list(Waiter&, void* sleeper) {
   return true;
 }
 
-// Time is up, or the context is over. False: too late, it has been served. Those behind it may want
-// less.
+// Time is up, or the context is over. False: too late, it has been served. The waiters behind it
+// may want less.
 bool withdraw_acquirer(Waiter&, void* sleeper) {
   auto& self = *static_cast<UnitSleeper*>(sleeper);
   Presence presence;
@@ -194,7 +194,7 @@ void Semaphore::release_slow(std::int64_t units) {
   }
 }
 
-// False: all who waited have been dropped, nothing happened.
+// False: all waiters have been dropped, and it did nothing.
 bool Semaphore::release_and_serve(std::int64_t units) {
   bool others_wait, too_many;
   {

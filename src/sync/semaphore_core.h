@@ -78,8 +78,8 @@ class SemaphoreWord {
 
   // ---- under the lock
 
-  // Units that were taken for one that has been dropped since. Others may change the word, as
-  // WAITERS may not be set.
+  // Units that were taken for a goroutine that has been dropped since. Others may change the word,
+  // as WAITERS may not be set.
   static void put_back_locked(Word& word, std::int64_t units) {
     if (units != 0) word.fetch_add(pack(units), base::release);
   }

@@ -29,14 +29,15 @@ class WokenMark {
   }
   void clear() { put(kNobody); }
 
-  // The lock was handed to it. Nobody is woken then, and nobody but that one changes the mark
+  // The lock was handed to `owner`. No waiter is woken then, and only the owner changes the mark
   // before it has come.
   void set_handed(const sched::WaitRecord& owner, const sched::Presence& presence) {
     put(owner.is_thread ? kNobody : presence.generation() | kHanded);
   }
   // By the new owner, without the list's lock.
   void arrive() { clear(); }
-  // The one that the lock was handed to was dropped before it came. The caller owns the lock now.
+  // The goroutine that the lock was handed to was dropped before it came. The caller owns the lock
+  // now.
   [[nodiscard]] bool take_lock_back() {
     std::uint64_t mark = get();
     if ((mark & kHanded) == 0 || mark == kThread || !sched::is_over(mark & ~kHanded)) return false;

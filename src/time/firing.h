@@ -88,13 +88,14 @@ class TimerFiring {
     decided_ = true;
     return orphaned_;
   }
-  // The same for one whose run() ends while it is in a set: a word that was left is not for the
+  // The same for a timer that is in a set when its run() ends: a word that was left is not for the
   // next run().
   [[nodiscard]] bool drop() {
     (void)take_word();
     return decide();
   }
-  // Without the lock, by the one that frees it: decide() or drop() said so before.
+  // The thread that frees the record calls this, without the lock: decide() or drop() said so
+  // before.
   bool is_left_to_free() const { return decided_ && orphaned_; }
 
  private:

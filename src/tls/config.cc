@@ -16,7 +16,7 @@
 namespace magpie::net {
 namespace {
 
-// Whoever learns the certificate's key later cannot read what was said.
+// An attacker that learns the certificate's key later cannot read what was said.
 constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!eNULL";
 
 std::vector<unsigned char> on_the_wire(const std::vector<std::string>& protocols) {

@@ -32,9 +32,9 @@ class Identities {
   SSL_CTX* find(std::string_view name) const;
   // Of all files, taken just before they were read.
   const std::vector<FileStamp>& stamps() const { return stamps_; }
-  // A ticket vouches for its client, and a reload may change who is vouched for. So where clients
-  // show certificates, keys are of one generation: a connection that began before a reload gets a
-  // ticket that nobody opens after it.
+  // A ticket vouches for its client, and a reload may change which clients are vouched for. So
+  // where clients show certificates, keys are of one generation: a connection that began before a
+  // reload gets a ticket that nobody opens after it.
   TicketKeys& ticket_keys() const { return *ticket_keys_; }
 
  private:

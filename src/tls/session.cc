@@ -20,8 +20,8 @@
 namespace magpie::net {
 namespace {
 
-// A peer may say so much about keys and tickets without a byte for the reader. Servers send a few
-// tickets; nobody has a reason to change keys again before anything was said under them.
+// A peer may send this many messages about keys and tickets without a byte for the reader. Servers
+// send a few tickets; nobody has a reason to change keys again before anything was said under them.
 constexpr int kMostWords = 32;
 // The most that reading may leave to be written, to a peer that does not read.
 constexpr std::size_t kMostUnsent = 64 * 1024;
@@ -271,7 +271,8 @@ void TlsConn::Session::apply_deadlines_locked() noexcept {
 
 // ---- what the user asks for
 
-// Who waits for somebody else to read, write or shake hands leaves when its context is over.
+// A caller that waits while another one reads, writes or shakes hands leaves when its context is
+// over.
 std::unique_lock<Mutex> TlsConn::Session::take_turn(Mutex& turn, const Context* context,
                                                     const char* what) const {
   if (context == nullptr) return std::unique_lock(turn);

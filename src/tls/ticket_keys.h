@@ -1,6 +1,6 @@
 // ticket_keys.h: the keys that seal a server's tickets. A ticket is a session that the client
-// keeps: whoever has the key can read what was said in it. So a key seals for a time, opens for as
-// long again, and is then forgotten.
+// keeps: a reader with the key can read what was said in it. So a key seals for a time, opens for
+// as long again, and is then forgotten.
 #pragma once
 
 #include <openssl/ssl.h>

@@ -121,8 +121,8 @@ Event state_event(std::uint64_t g, const Before& before) {
 
 }  // namespace
 
-// Finds what the first event of each goroutine says, and which Ps are held: those whose first event
-// is not proc_begin.
+// Finds what the first event of each goroutine says, and which Ps are held: the first event of a
+// held P is not proc_begin.
 GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
                                                         std::map<std::int32_t, Event>& procs) {
   GoroutineMap<Before> befores;

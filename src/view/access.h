@@ -1,6 +1,6 @@
 // access.h: who may ask the debug pages.
 //
-//   token set      every request shows it, whoever asks, by whatever name
+//   token set      every request shows it, from any client, by any name
 //   no token       the client is on this machine, and the host it asks for is a name of loopback.
 //                  Without the second rule a page of the internet could have its own name resolved
 //                  to 127.0.0.1, and read all answers as its own (DNS rebinding)

@@ -14,9 +14,9 @@ namespace magpie::view {
 // A file without a name in any directory. It is gone when the object is.
 class Recording {
  public:
-  // Records for so long, or until the context is cancelled: then nobody waits for it. If the flight
-  // recorder is on, takes what that holds instead, at once. Blocks. Throws http::StatusError: 409
-  // if something else records a trace to a file.
+  // Records for that time, or until the context is cancelled: then no client waits for it. If the
+  // flight recorder is on, takes what that holds instead, at once. Blocks. Throws
+  // http::StatusError: 409 if something else records a trace to a file.
   Recording(std::chrono::nanoseconds time, const Context& context);
   ~Recording();
   Recording(const Recording&) = delete;

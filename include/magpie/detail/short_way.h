@@ -29,7 +29,7 @@ struct alignas(64) ShortWay {
   std::atomic<std::uint32_t> mutex_held{kMutexHeld};  // atomic, a hint: both are right
   std::atomic<std::uint64_t> writer{kWriter};         // atomic, a hint: both are right
 
-  // unlock_shared(): with so many readers left, or more, it has to look further.
+  // unlock_shared(): with that many readers left, or more, it has to look further.
   static constexpr std::uint64_t kNoReaders = kWriter - 1;
   std::atomic<std::uint64_t> reader_limit{kNoReaders};  // atomic, a hint: a late look delays
 

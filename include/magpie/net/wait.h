@@ -24,9 +24,10 @@ MAGPIE_API bool wait_writable_until(int fd, DeadlineNs deadline, std::error_code
 namespace magpie::net {
 
 // Blocks the goroutine until the descriptor can be read from or written to, or has an error or its
-// end. The descriptor stays the caller's, who keeps it open meanwhile. A regular file or a
-// directory is always ready, as for poll(2). Throws std::system_error: errc::bad_file_descriptor;
-// errc::operation_not_permitted for a descriptor that is not ready and cannot be waited for.
+// end. The descriptor stays the caller's. The caller has to keep it open meanwhile. A regular file
+// or a directory is always ready, as for poll(2). Throws std::system_error:
+// errc::bad_file_descriptor; errc::operation_not_permitted for a descriptor that is not ready and
+// cannot be waited for.
 inline void wait_readable(int fd) { (void)detail::wait_readable_until(fd, detail::kNoDeadline); }
 inline void wait_writable(int fd) { (void)detail::wait_writable_until(fd, detail::kNoDeadline); }
 // Without exceptions.

@@ -44,7 +44,7 @@ G* own_turn_of_inbox(P* p, G* g) {
   return g;
 }
 
-// Its entry is surely its own, not one that a joiner left behind.
+// The entry is surely the goroutine's own, and not left behind by a joiner.
 G* take_stopped(M* m) {
   G* g = runtime->global.pop_stopped();
   if (g == nullptr) return nullptr;

@@ -31,9 +31,9 @@
 //   the entry that the joiner left behind, and by the entry of its waker. The two look the same,
 //   and their order does not matter: the first is dropped, the second (now DROPPED) resumes it.
 //   A stopped goroutine is different: it may hold a lock that all others need, and must not wait
-//   behind them in a ring. The stopped line holds no entries that joiners left behind. So whoever
-//   takes one from there resumes the goroutine, whatever the claim says, and the entry that was
-//   left behind stays useless.
+//   behind them in a ring. The stopped line holds no entries that joiners left behind. So an M that
+//   takes an entry from there resumes the goroutine, whatever the claim says, and the entry that
+//   was left behind stays useless.
 // Orders    [join] finish releases the result; a commit that fails and is_done acquire it. commit
 //           releases the saved context, finish acquires it. The mark orders nothing: canceller and
 //           timer are through with the waiter's record before it ends ([cancel],

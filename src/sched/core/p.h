@@ -94,7 +94,7 @@ struct alignas(base::kCacheLine) P {
   bool wanted_by_searcher = false;  // while the P waits for a thread
   std::int64_t wanted_since_ns = 0;
 
-  // Sysmon writes it while it has the P: for so long other goroutines go before stopped ones.
+  // Sysmon writes it while it has the P: other goroutines go before stopped ones for this long.
   std::int64_t stopped_pause_ns = 0;
 
   // sysmon only: what it saw when it last looked

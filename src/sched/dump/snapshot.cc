@@ -284,7 +284,7 @@ void Snapshot::look_at_running(Asks asks) {
     }
     if (look.state == GState::waiting) look.waited_ns = ages.look_at(*g);
     if (look.frames.count == 0) look.no_stack = "its thread does not answer";
-    // One that changed its thread meanwhile is met twice.
+    // A goroutine that changed its thread meanwhile is met twice.
     auto* place = std::lower_bound(seen_running_, seen_running_ + seen_count_, look.id);
     if (place != seen_running_ + seen_count_ && *place == look.id) return;
     if (seen_count_ < threads) {

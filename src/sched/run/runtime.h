@@ -53,8 +53,8 @@ struct Runtime {
   }
 
   // atomic, a count: bound goroutines that are not stopped ones. A thread counts its goroutine
-  // before the goroutine can stand in a queue, and until it has left it. Who has the lock of the
-  // global queue and reads 0 knows that no bound goroutine is in the urgent and usual lines.
+  // before the goroutine can stand in a queue, and until it has left it. A thread that has the lock
+  // of the global queue and reads 0 knows that no bound goroutine is in the urgent and usual lines.
   base::Atomic<int> bound{0};
 
   // Whether sysmon takes the P of a goroutine that runs long.

@@ -41,7 +41,7 @@ using trace::Source;
 // itself: so a reader can tell it from the wake-up of a searcher, which its waker tells.
 [[gnu::noinline]] void trace_handed_over(P* p);
 
-// g is started, by m's goroutine, or by a plain thread (null). caller: who called go().
+// g is started, by m's goroutine, or by a plain thread (null). caller: the code that called go().
 [[gnu::noinline]] void trace_create(M* m, G* g, const void* caller);
 
 // g begins, or goes on, to run on m.

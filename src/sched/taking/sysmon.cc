@@ -173,9 +173,10 @@ bool Sysmon::fall_asleep() {
 }
 
 // Main has returned. An M leaves when its goroutine blocks or yields. After a while sysmon takes
-// the Ps of the others, whose goroutines then end at their next call into the runtime, and makes
-// calls of those that lock and unlock what is free. Not at once: a goroutine that ends while it
-// holds a lock that is none of Magpie's keeps others from ending.
+// the Ps of the others, whose goroutines then end at their next call into the runtime, and closes
+// the short way, so that goroutines that only lock and unlock what is free enter the runtime too.
+// Sysmon does not do so at once: a goroutine that ends while it holds a lock that is none of
+// Magpie's keeps others from ending.
 void Sysmon::wait_for_the_end() {
   // [in-place] An M that came back before sysmon named its successor has not woken it, and no M
   // looks at the successor any more.

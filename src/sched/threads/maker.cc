@@ -153,7 +153,7 @@ bool Maker::lacks_threads() {
   return wanted_count_ > unborn_;
 }
 
-// Who asked again meanwhile asked for these.
+// Requests that came meanwhile are satisfied by these.
 void Maker::make_spares(int count) {
   for (int made = 0; made < count && lacks_spares(count) && make(); ++made) {
   }
@@ -161,7 +161,7 @@ void Maker::make_spares(int count) {
   spares_wanted_ = 0;
 }
 
-// Those that are about to begin, or have gone to sleep since, will do.
+// Threads that are about to begin, or have gone to sleep since, count.
 bool Maker::lacks_spares(int count) {
   base::Guard hold(lock_);
   return runtime->idle.idle_threads() + unborn_ - wanted_count_ < count;

@@ -38,8 +38,8 @@ class Maker {
   [[nodiscard]] bool ask_for_thread(P* p, Searching searching);
 
   // `waiting` goroutines want threads: one for each, at least one and at most `most`, that go to
-  // sleep at once, so that there are some to hand Ps to. As many as are to be had, less those that
-  // sleep or are being made.
+  // sleep at once, so that there are some to hand Ps to. Threads that sleep or are being made
+  // count.
   void ask_for_spares(std::size_t waiting, std::size_t most);
 
   // The maker is to look up how many procs there should be.

@@ -36,13 +36,14 @@ class Threads {
   // had.
   [[nodiscard]] bool start(P* p, Searching searching);
 
-  // One for each that waits, at least one and at most `most`, that go to sleep at once, so that
-  // there are some to hand Ps to. As many as are to be had, less those that sleep or are being
-  // made.
+  // Asks for threads that go to sleep at once, so that there are some to hand Ps to: one for each
+  // of `waiting` goroutines, at least one and at most `most`. Threads that sleep or are being made
+  // count.
   static constexpr std::size_t kMostSpares = 16;  // when many goroutines block
   void start_spares(std::size_t waiting, std::size_t most);
 
-  // Makes one. By the maker, or by an M if there is no maker. False: there is none to be had.
+  // Makes a thread. The maker calls this, or an M if there is no maker. False: there is none to be
+  // had.
   [[nodiscard]] bool make();
 
   // Waits for all threads made by start() to end.
