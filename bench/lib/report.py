@@ -188,6 +188,24 @@ def table(result):
                                      for side in cell.sides])
 
 
+def short_row(cell):
+    key, cold = cell.workload.result, cell.workload.cold
+    rival = cell.best_peer(key)
+    best_of_others = (f"{number(cell.median(rival, key))} ({TITLES[rival]})"
+                      if rival is not None else "–")
+    failed = cell.sides.get("magpie", {}).get("error")
+    ours = cell.median("magpie", key) if not failed else None
+    return [cell.workload.name, str(cell.procs), cell.workload.unit,
+            number(ours) if not failed else "failed", best_of_others,
+            ratio_to_best_peer(cell, "magpie", key), ratio_to_best_peer(cell, "magpie", cold)]
+
+
+def short_table(result):
+    """A row for each workload at each number of procs: Magpie and the best of the others."""
+    headings = ["workload", "procs", "unit", "Magpie", "best peer", "× best peer", "cold"]
+    return markdown_table(headings, [short_row(cell) for cell in cells_of(result)])
+
+
 def further(result):
     """A line for each workload that has more to say than the table."""
     lines = []
@@ -244,8 +262,16 @@ def goals(result):
     return found
 
 
-def goals_table(result):
+def goals_in_words(result):
     found = goals(result)
+    met = sum(verdict.met == "yes" for verdict in found)
+    is_open = sum(verdict.met == "open" for verdict in found)
+    return [f"{met} of {len(found)} goals are met; {is_open} are open, as the rounds do not agree "
+            "or were disturbed. The tables of the series have all of them."]
+
+
+def goals_table(result, only=("yes", "no", "open", "failed")):
+    found = [verdict for verdict in goals(result) if verdict.met in only]
     if not found:
         return []
     rows = [[v.cell.workload.name, str(v.cell.procs), v.goal.key or v.cell.workload.result,
@@ -366,8 +392,20 @@ def wrapped(lines):
 
 def page(template, result, file_name):
     """The page: a template in which {{name}} stands for what is made from the result."""
-    made = {"file": [file_name], "conditions": conditions(result), "table": table(result),
-            "further": further(result), "goals": goals_table(result),
+    made = {"file": [file_name], "series": [file_name.removesuffix(".json") + ".md"],
+            "conditions": conditions(result), "short": short_table(result),
+            "goals": goals_in_words(result), "missed": goals_table(result, ("no", "failed")),
             "behind": behind_in_words(result)[:-1]}
     return re.sub(r"\{\{(\w+)\}\}", lambda match: "\n".join(wrapped(made[match.group(1)])),
                   template)
+
+
+def series(result, file_name):
+    """Everything that was measured, for bench/results: the page says what it means."""
+    name = file_name.removesuffix(".json")
+    lines = [f"# {name}: every program", "",
+             f"<!-- Made by `bench/run --page` from bench/results/{file_name}. -->", "",
+             "What the columns mean is in [bench/README.md](../README.md).", "",
+             *conditions(result), "", *table(result), "", *further(result), "", "## Goals", "",
+             *goals_table(result)]
+    return "\n".join(wrapped(lines)) + "\n"

@@ -149,6 +149,19 @@ class Table(unittest.TestCase):
                       "\n".join(report.conditions(result)))
         self.assertIn("failed", report.table(result)[3])
 
+    def test_the_short_table_has_magpie_and_the_best_of_the_others(self):
+        sides = {"magpie": yields(10, 11, 12), "go": yields(22, 22, 22, cold=50.0),
+                 "tokio": yields(40, 44, 48, cold=200.0)}
+        result = stored_result(stored_cell("yield", 2, sides, YIELDS))
+        row = report.short_table(result)[2]
+        self.assertEqual([word.strip() for word in row.split("|")[1:-1]],
+                         ["yield", "2", "ns", "11", "22 (Go)", "2.00×", "0.50×"])
+
+    def test_the_short_table_says_which_workload_failed(self):
+        cell = stored_cell("yield", 2, {"magpie": [], "go": yields(10, 10, 10)}, YIELDS)
+        cell["sides"]["magpie"]["error"] = "it ended with 2"
+        self.assertIn("failed", report.short_table(stored_result(cell))[2])
+
     def test_of_rates_the_largest_is_best(self):
         runs = {side: [stored_run(requests_per_second=rate, first_per_second=1.0)] * 3
                 for side, rate in (("magpie", 120.0), ("hyper", 100.0), ("nginx", 80.0))}
@@ -199,7 +212,7 @@ class Stored(unittest.TestCase):
 
     def test_the_page_fills_the_template(self):
         result = stored_result(stored_cell("yield", 2, {"magpie": yields(10, 11)}, YIELDS))
-        page = report.page("From {{file}}:\n{{table}}\n", result, "x.json")
+        page = report.page("From {{file}}:\n{{short}}\n", result, "x.json")
         self.assertTrue(page.startswith("From x.json:\n| workload"))
         self.assertNotIn("{{", page)
 
