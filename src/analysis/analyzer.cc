@@ -1,3 +1,4 @@
+// analyzer.cc: the time of goroutines. That of Ps: analyzer_procs.cc; wake-ups: analyzer_wakes.cc.
 #include "analysis/analyzer.h"
 
 #include <algorithm>
@@ -7,9 +8,7 @@ namespace magpie::analysis {
 
 namespace {
 
-constexpr std::size_t kWakeRecords = 1 << 16;
 constexpr std::size_t kTopEntries = 32;
-constexpr std::size_t kHopsShown = 64;
 
 Part part_of(Place place) {
   switch (place) {
@@ -76,24 +75,6 @@ Analyzer::Analyzer(AnalyzerOptions options)
 Analyzer::Life& Analyzer::life(const Goroutine& g) {
   if (g.slot >= lives_.size()) lives_.resize(states_.slots() + 64);
   return lives_[g.slot];
-}
-
-Analyzer::Lane& Analyzer::lane(std::int32_t index) {
-  if (static_cast<std::size_t>(index) >= lanes_.size()) {
-    const std::size_t count = std::max<std::size_t>(states_.procs().size(), index + 1);
-    Lane fresh;
-    fresh.since_ns = summary_.begin_ns;
-    lanes_.resize(count, fresh);
-    summary_.procs.resize(count);
-    summary_.steals.resize(count);
-  }
-  return lanes_[index];
-}
-
-StealCell& Analyzer::steals(std::int32_t thief, std::int32_t victim) {
-  auto& row = summary_.steals[thief];
-  if (static_cast<std::size_t>(victim) >= row.size()) row.resize(victim + 1);
-  return row[victim];
 }
 
 SiteSummary& Analyzer::site(std::uint64_t pc) {
@@ -288,81 +269,6 @@ void Analyzer::end_wait(const Step& step, const Event& event) {
   edge.longest_ns = std::max(edge.longest_ns, waited);
 }
 
-Analyzer::Spent Analyzer::spent(const Goroutine& g) const {
-  Spent result;
-  const Parts none;
-  const Parts& parts = g.slot < lives_.size() ? lives_[g.slot].parts : none;
-  const std::int64_t in_state = states_.now_ns() - g.since_ns;
-  result.running_ns = parts[Part::running] + parts[Part::without_p];
-  for (Part part : {Part::own_queue, Part::global_queue, Part::next_slot, Part::thief,
-                    Part::off_cpu, Part::stopped, Part::inbox, Part::urgent_line, Part::fresh})
-    result.queued_ns += parts[part];
-  if (g.state == State::running || g.state == State::without_p) result.running_ns += in_state;
-  if (g.state == State::runnable || g.state == State::stopped) result.queued_ns += in_state;
-  return result;
-}
-
-const Analyzer::WakeRecord* Analyzer::record(std::uint64_t number) const {
-  if (number == 0 || number > wake_count_ || wake_count_ - number >= kWakeRecords) return nullptr;
-  return &wakes_[number % kWakeRecords];
-}
-
-void Analyzer::note_wake(const Event& event) {
-  const Goroutine* woken = states_.find(event.args[0]);
-  if (woken == nullptr) return;
-  Life& l = life(*woken);
-  WakeRecord record;
-  record.goroutine = woken->number;
-  record.site = woken->site;
-  record.ready_ns = event.time_ns;
-  record.of_goroutine = spent(*woken);
-  if (event.kind == Kind::ready && event.args[2] < 4)
-    record.source = static_cast<Source>(event.args[2]);
-  const std::uint64_t waker = states_.actor(event);
-  const Goroutine* by = record.source == Source::goroutine ? states_.find(waker) : nullptr;
-  if (by != nullptr && by != woken) {
-    const Life& of_waker = life(*by);
-    record.waker = waker;
-    record.waker_site = by->site;
-    record.by = of_waker.wake;
-    record.of_waker = spent(*by);
-    l.depth = of_waker.depth + 1;
-    l.chain_begin_ns = of_waker.chain_begin_ns;
-  } else {
-    l.depth = 1;
-    l.chain_begin_ns = event.time_ns;
-  }
-  l.wake = ++wake_count_;
-  wakes_[l.wake % kWakeRecords] = record;
-  if (l.depth > deepest_.hops)
-    deepest_ = {l.wake, l.depth, l.chain_begin_ns, event.time_ns, record.of_goroutine};
-}
-
-Chain Analyzer::follow(std::uint64_t wake, std::int64_t end_ns, const Spent& at_end) const {
-  Chain chain;
-  chain.end_ns = end_ns;
-  std::int64_t until_ns = end_ns;
-  Spent until = at_end;
-  for (const WakeRecord* r = record(wake); r != nullptr; r = record(r->by)) {
-    if (chain.last.size() < kHopsShown) {
-      Hop hop;
-      hop.goroutine = r->goroutine;
-      hop.site = r->site;
-      hop.ready_ns = r->ready_ns;
-      hop.running_ns = until.running_ns - r->of_goroutine.running_ns;
-      hop.queued_ns = until.queued_ns - r->of_goroutine.queued_ns;
-      hop.other_ns = until_ns - r->ready_ns - hop.running_ns - hop.queued_ns;
-      hop.source = r->source;
-      chain.last.push_back(hop);
-    }
-    ++chain.hops;
-    chain.begin_ns = r->ready_ns;
-    until_ns = r->ready_ns;
-    until = r->of_waker;
-  }
-  return chain;
-}
-
 void Analyzer::note_region(const Event& event) {
   const std::uint64_t who = states_.actor(event);
   const Goroutine* g = states_.find(who);
@@ -380,121 +286,6 @@ void Analyzer::note_region(const Event& event) {
   std::string name = options_.string ? std::string(options_.string(open.name)) : std::string();
   if (name.empty()) name = "#" + std::to_string(open.name);
   regions_[name].add(event.time_ns - open.begin_ns, now - open.before);
-}
-
-void Analyzer::note_quota(const Event& event) {
-  summary_.quota_periods += event.args[0];
-  summary_.throttled_periods += event.args[1];
-  // The file may say anything: added as unsigned numbers, which may overflow.
-  summary_.throttled_ns =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(summary_.throttled_ns) + event.args[2]);
-  summary_.quota = static_cast<double>(event.args[3]) / 1000;
-}
-
-void Analyzer::note_of_proc(const Event& event) {
-  if (event.kind == Kind::lost) summary_.lost += event.args[0];
-  if (event.kind == Kind::quota) note_quota(event);
-  if (event.kind == Kind::thread_wake && event.args[0] < lanes_.size()) {
-    Lane& woken = lanes_[event.args[0]];
-    woken.wake_sent_ns = event.time_ns;
-    woken.woken = true;
-  }
-  if (event.proc < 0) return;
-  Lane& l = lane(event.proc);
-  ProcSummary& p = summary_.procs[event.proc];
-  switch (event.kind) {
-    case Kind::proc_begin:
-      threads_.insert(event.args[0]);
-      break;
-    case Kind::steal: {
-      const auto victim = event.args[0];
-      l.stolen_ns = event.time_ns;
-      l.victim = victim < lanes_.size() ? static_cast<std::int32_t>(victim) : -1;
-      if (l.victim < 0) break;
-      StealCell& cell = steals(event.proc, l.victim);
-      ++cell.hits;
-      cell.moved += event.args[1];
-      cell.from_next_slot += event.args[2];
-      break;
-    }
-    case Kind::steal_miss:
-      if (event.args[0] < lanes_.size())
-        steals(event.proc, static_cast<std::int32_t>(event.args[0])).misses += event.args[1];
-      break;
-    case Kind::spill:
-      ++p.spills;
-      p.spilled += event.args[0];
-      break;
-    case Kind::global_take:
-      ++p.global_takes;
-      break;
-    case Kind::thread_park:
-      ++p.parks;
-      break;
-    case Kind::thread_wake:
-      p.wakes += event.args[0] != static_cast<std::uint64_t>(event.proc);
-      break;
-    case Kind::search_begin:
-      ++p.searches;
-      break;
-    case Kind::search_end:
-      p.found += event.args[0] != 0;
-      summary_.wakes_for_nothing += l.woken && event.args[0] == 0;
-      l.woken = false;
-      break;
-    case Kind::poll:
-      ++p.polls;
-      p.empty_polls += event.args[0] == 0;
-      break;
-    case Kind::timers:
-      p.timers += event.args[0];
-      break;
-    default:
-      break;
-  }
-}
-
-void Analyzer::charge_lane(std::int32_t index, std::int64_t until_ns) {
-  Lane& l = lane(index);
-  ProcSummary& p = summary_.procs[index];
-  const std::int64_t spent = until_ns - l.since_ns;
-  l.since_ns = until_ns;
-  switch (l.activity) {
-    case Activity::idle:
-      p.idle_ns += spent;
-      break;
-    case Activity::handed_over:
-      p.handed_over_ns += spent;
-      break;
-    case Activity::scheduler:
-      p.scheduler_ns += spent;
-      break;
-    case Activity::searching:
-      p.searching_ns += spent;
-      break;
-    case Activity::running:
-      p.running_ns += spent;
-      break;
-  }
-}
-
-void Analyzer::update_lane(std::int32_t index) {
-  if (static_cast<std::size_t>(index) >= states_.procs().size()) return;
-  const Proc& p = states_.procs()[index];
-  Activity now = Activity::scheduler;
-  if (p.goroutine != 0)
-    now = Activity::running;
-  else if (p.state == ProcState::idle)
-    now = Activity::idle;
-  else if (p.state == ProcState::handed_over)
-    now = Activity::handed_over;
-  else if (p.searching)
-    now = Activity::searching;
-  Lane& l = lane(index);
-  if (now == l.activity) return;
-  charge_lane(index, states_.now_ns());
-  l.activity = now;
-  if (now == Activity::running) l.woken = false;
 }
 
 void Analyzer::end_life(const Goroutine& g) {

@@ -66,6 +66,7 @@ class Analyzer {
   struct Spent {  // of a goroutine's life until some time
     std::int64_t running_ns = 0, queued_ns = 0;
   };
+  static constexpr std::size_t kWakeRecords = 1 << 16;
   struct WakeRecord {
     std::uint64_t goroutine = 0, site = 0;
     std::uint64_t waker = 0, waker_site = 0;
