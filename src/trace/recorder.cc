@@ -20,7 +20,7 @@
 #include "base/guard.h"
 #include "base/lock.h"
 #include "base/os.h"
-#include "base/without_sigpipe.h"
+#include "trace/block_file.h"
 #include "trace/buffer.h"
 #include "trace/crash.h"
 #include "trace/modules.h"
@@ -102,58 +102,6 @@ Block* block_at(std::size_t index) {
 }
 
 std::string with_reason(const std::string& what) { return what + ": " + std::strerror(errno); }
-
-// ---- writing to a descriptor. Safe in a signal handler.
-
-bool write_all(int fd, const void* data, std::size_t bytes) {
-  auto* from = static_cast<const char*>(data);
-  base::WithoutSigpipe quiet;
-  while (bytes != 0) {
-    ssize_t written = write(fd, from, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EPIPE) {
-      quiet.take_it();
-      errno = EPIPE;
-    }
-    if (written <= 0) return false;
-    from += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
-BlockHeader header_of(BlockType type, std::uint32_t generation, std::size_t bytes) {
-  return {.magic = kBlockMagic,
-          .type = static_cast<std::uint8_t>(type),
-          .flags = 0,
-          .stream = kOutsideStream,
-          .generation = generation,
-          .payload_bytes = static_cast<std::uint32_t>(bytes),
-          .first_ticks = ticks_now()};
-}
-
-BlockHeader header_of(const Block& block, std::size_t bytes) {
-  return {.magic = kBlockMagic,
-          .type = static_cast<std::uint8_t>(BlockType::events),
-          .flags = 0,
-          .stream = block.stream,
-          .generation = block.generation,
-          .payload_bytes = static_cast<std::uint32_t>(bytes),
-          .first_ticks = block.first_ticks};
-}
-
-bool write_block(int fd, const BlockHeader& header, const void* payload) {
-  return write_all(fd, &header, sizeof header) && write_all(fd, payload, header.payload_bytes);
-}
-
-void append_block(std::string& out, const BlockHeader& header, std::string_view payload) {
-  out.append(reinterpret_cast<const char*>(&header), sizeof header);
-  out.append(payload);
-}
-
-int open_to_write(const char* path) {
-  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-}
 
 // ---- payloads
 
@@ -487,37 +435,6 @@ std::uint8_t* Buffer::open(std::uint64_t now) {
   if (std::uint64_t more = lost - std::exchange(lost_told_, lost); more != 0)
     put(now, Kind::lost, more);
   return at_;
-}
-
-// ---- the list of states
-
-std::uint8_t* StateList::room() {
-  std::size_t wanted = used_ + kLongestEvent;
-  if (wanted > bytes_.capacity() && !bytes_.grow_to(2 * wanted + 65536, used_)) return nullptr;
-  if (used_ == 0) done(put_number(bytes_.data(), 0));  // no goroutine runs on this stream
-  return bytes_.data() + used_;
-}
-
-void StateList::add_goroutine(std::uint64_t g, std::uint8_t its_state, std::uint8_t reason,
-                              std::uint64_t object_or_proc, std::uint64_t body) {
-  std::uint8_t* at = room();
-  if (at == nullptr) return;
-  *at = static_cast<std::uint8_t>(Kind::state);
-  at = put_number(at + 1, 0);
-  at = put_number(at, g);
-  at = put_number(at, its_state);
-  at = put_number(at, reason);
-  at = put_number(at, zigzag(object_or_proc - std::exchange(last_object_, object_or_proc)));
-  done(put_number(at, coded_pc(body)));
-}
-
-void StateList::add_proc(std::uint64_t thread, std::uint64_t index) {
-  std::uint8_t* at = room();
-  if (at == nullptr) return;
-  *at = static_cast<std::uint8_t>(Kind::proc_begin);
-  at = put_number(at + 1, 0);
-  at = put_number(at, thread);
-  done(put_number(at, index));
 }
 
 // ---- the door
