@@ -55,83 +55,103 @@ class Player : public Load {
 
 }  // namespace
 
-Recording record(trace::Reader& reader) {
-  Recording result;
-  result.procs_ = std::max<std::uint32_t>(1, reader.info().procs);
-  analysis::States states;
-  states.set_procs(result.procs_);
+// Turns the events of a trace into acts of goroutines.
+class Recording::Maker {
+ public:
+  Maker(Recording& result, trace::Reader& reader) : result_(result), reader_(reader) {
+    result_.procs_ = std::max<std::uint32_t>(1, reader.info().procs);
+    states_.set_procs(result_.procs_);
+  }
+
+  void run() {
+    trace::Event event;
+    while (reader_.next(event)) {
+      if (event.kind == Kind::create || event.kind == Kind::ready) note_wake(event);
+      for (const analysis::Step& step : states_.apply(event)) note_step(step, event.time_ns);
+    }
+    std::stable_sort(result_.outside_.begin(), result_.outside_.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  }
+
+ private:
   struct Note {
     std::uint32_t index = 0;
     Ns runs_since = -1;   // -1: it does not run
     Ns ready_since = -1;  // -1: it is not known to stand in a line
     Ns parked_at = 0;
   };
-  std::unordered_map<std::uint64_t, Note> notes;
-  const auto note_of = [&](std::uint64_t number) -> std::pair<Note&, bool> {
-    const auto [at, is_new] = notes.try_emplace(number);
+
+  std::pair<Note&, bool> note_of(std::uint64_t number) {
+    const auto [at, is_new] = notes_.try_emplace(number);
     if (is_new) {
-      at->second.index = static_cast<std::uint32_t>(result.acts_.size());
-      result.acts_.emplace_back();
+      at->second.index = static_cast<std::uint32_t>(result_.acts_.size());
+      result_.acts_.emplace_back();
     }
     return {at->second, is_new};
-  };
+  }
+
   // What the goroutine computed since its last act, and what it does now.
-  const auto act = [&](Note& note, Ns now, What what, std::uint32_t other) {
+  void act(Note& note, Ns now, What what, std::uint32_t other) {
     const Ns compute = note.runs_since < 0 ? 0 : now - note.runs_since;
     if (note.runs_since >= 0) note.runs_since = now;
-    result.acts_[note.index].push_back({compute, what, other, 0});
-  };
-  trace::Event event;
-  while (reader.next(event)) {
+    result_.acts_[note.index].push_back({compute, what, other, 0});
+  }
+
+  void note_wake(const trace::Event& event) {
     const Ns now = event.time_ns;
-    const std::uint64_t actor = states.actor(event);
-    if (event.kind == Kind::create || event.kind == Kind::ready) {
-      const auto [other, is_new] = note_of(event.args[0]);
-      const bool is_birth = event.kind == Kind::create || is_new;
-      const bool is_timer = event.kind == Kind::ready &&
-                            event.args[2] == static_cast<std::uint64_t>(trace::Source::timer);
-      const bool from_goroutine =
-          actor != 0 && (event.kind == Kind::create ||
-                         event.args[2] == static_cast<std::uint64_t>(trace::Source::goroutine));
-      auto& acts = result.acts_[other.index];
-      if (is_timer && !is_birth && !acts.empty() && acts.back().what == What::park) {
-        acts.back().what = What::sleep;
-        acts.back().sleep_ns = now - other.parked_at;
-      } else if (from_goroutine) {
-        const std::uint32_t index = other.index;
-        Note& waker = note_of(actor).first;
-        act(waker, now, is_birth ? What::spawn : What::wake, index);
-      } else {
-        result.outside_.push_back({now, other.index, is_birth});
-      }
-      notes[event.args[0]].ready_since = now;
+    const std::uint64_t actor = states_.actor(event);
+    const auto [other, is_new] = note_of(event.args[0]);
+    const bool is_birth = event.kind == Kind::create || is_new;
+    const bool is_timer = event.kind == Kind::ready &&
+                          event.args[2] == static_cast<std::uint64_t>(trace::Source::timer);
+    const bool from_goroutine =
+        actor != 0 && (event.kind == Kind::create ||
+                       event.args[2] == static_cast<std::uint64_t>(trace::Source::goroutine));
+    auto& acts = result_.acts_[other.index];
+    if (is_timer && !is_birth && !acts.empty() && acts.back().what == What::park) {
+      acts.back().what = What::sleep;
+      acts.back().sleep_ns = now - other.parked_at;
+    } else if (from_goroutine) {
+      act(note_of(actor).first, now, is_birth ? What::spawn : What::wake, other.index);
+    } else {
+      result_.outside_.push_back({now, other.index, is_birth});
     }
-    for (const analysis::Step& step : states.apply(event)) {
-      if (step.now == nullptr) continue;
-      const State before = step.before.state, after = step.now->state;
-      if (before == after) continue;
-      const auto [note, is_new] = note_of(step.now->number);
-      if (is_new && after != State::ended)  // it lived before the trace began
-        result.outside_.push_back({now, note.index, true});
-      if (before == State::running) {
-        const bool ends = after == State::ended;
-        const bool yields = after == State::runnable || after == State::stopped;
-        act(note, now, ends ? What::end : yields ? What::yield : What::park, 0);
-        note.parked_at = now;
-        note.ready_since = yields ? now : -1;
-        note.runs_since = -1;
-      }
-      if (after == State::running) {
-        const bool was_away = before == State::blocking || before == State::without_p;
-        if (was_away) result.outside_.push_back({now, note.index, false});
-        if (note.ready_since >= 0) result.latency_.add(now - note.ready_since);
-        note.ready_since = -1;
-        note.runs_since = now;
-      }
+    other.ready_since = now;
+  }
+
+  void note_step(const analysis::Step& step, Ns now) {
+    if (step.now == nullptr) return;
+    const State before = step.before.state, after = step.now->state;
+    if (before == after) return;
+    const auto [note, is_new] = note_of(step.now->number);
+    if (is_new && after != State::ended)  // it lived before the trace began
+      result_.outside_.push_back({now, note.index, true});
+    if (before == State::running) {
+      const bool ends = after == State::ended;
+      const bool yields = after == State::runnable || after == State::stopped;
+      act(note, now, ends ? What::end : yields ? What::yield : What::park, 0);
+      note.parked_at = now;
+      note.ready_since = yields ? now : -1;
+      note.runs_since = -1;
+    }
+    if (after == State::running) {
+      const bool was_away = before == State::blocking || before == State::without_p;
+      if (was_away) result_.outside_.push_back({now, note.index, false});
+      if (note.ready_since >= 0) result_.latency_.add(now - note.ready_since);
+      note.ready_since = -1;
+      note.runs_since = now;
     }
   }
-  std::stable_sort(result.outside_.begin(), result.outside_.end(),
-                   [](const auto& a, const auto& b) { return a.time < b.time; });
+
+  Recording& result_;
+  trace::Reader& reader_;
+  analysis::States states_;
+  std::unordered_map<std::uint64_t, Note> notes_;
+};
+
+Recording record(trace::Reader& reader) {
+  Recording result;
+  Recording::Maker(result, reader).run();
   return result;
 }
 

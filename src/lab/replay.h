@@ -36,7 +36,9 @@ class Recording {
   const std::vector<Outside>& outside() const { return outside_; }
 
  private:
+  class Maker;
   friend Recording record(trace::Reader& reader);
+
   std::uint32_t procs_ = 1;
   std::vector<std::vector<Act>> acts_;
   std::vector<Outside> outside_;
