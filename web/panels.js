@@ -6,9 +6,9 @@ const siteText = (site) =>
   (summary && summary.site_texts[site]) || (!site || site === "0x0" ? "unknown" : site);
 const kPartColours = {
   blocked: "part0",
-  "own queue": "part1",
+  ring: "part1",
   "global queue": "part2",
-  "next slot": "part3",
+  "runnext slot": "part3",
   "with a thief": "part4",
   "off the CPU": "part5",
   running: "part6",

@@ -212,7 +212,7 @@ void Analyzer::begin_run(const Goroutine& g, const Event& event) {
   note_turn(g, event);
 }
 
-// Two goroutines that take turns by the next slot: each run is of the goroutine before last.
+// Two goroutines that take turns by runnext: each run is of the goroutine before last.
 void Analyzer::note_turn(const Goroutine& g, const Event& event) {
   Lane& l = lane(event.proc);
   const bool returns = g.place == Place::runnext && g.number == l.before_last && g.number != l.last;

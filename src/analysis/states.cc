@@ -39,9 +39,9 @@ const char* text(State state) {
 const char* text(Place place) {
   switch (place) {
     case Place::runnext:
-      return "next slot";
+      return "runnext slot";
     case Place::ring:
-      return "own queue";
+      return "ring";
     case Place::global:
       return "global queue";
     case Place::inbox:

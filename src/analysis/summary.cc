@@ -6,8 +6,8 @@ namespace magpie::analysis {
 
 const char* text(Part part) {
   static constexpr const char* kNames[kParts] = {
-      "blocked",     "own queue",     "global queue", "next slot", "with a thief",
-      "off the CPU", "running",       "stopped",      "inbox",     "urgent line",
+      "blocked",     "ring",          "global queue", "runnext slot", "with a thief",
+      "off the CPU", "running",       "stopped",      "inbox",        "urgent line",
       "fresh",       "blocking call", "without a P",  "unknown"};
   const auto index = static_cast<std::size_t>(part);
   return index < kParts ? kNames[index] : "";
@@ -20,7 +20,7 @@ const char* text(Cause cause) {
       "threads are woken one at a time",
       "a thread was still searching",
       "a thread between two goroutines had not looked yet",
-      "in the next slot of a busy P",
+      "in the runnext slot of a busy P",
       "in a line that others may not take from",
       "the P was being handed over",
       "the world was stopped",

@@ -65,7 +65,7 @@ struct ProcSummary {
   std::int64_t idle_ns = 0;
   std::uint64_t runs = 0, polls = 0, empty_polls = 0, timers = 0, searches = 0, found = 0;
   std::uint64_t wakes = 0, parks = 0, spills = 0, spilled = 0, global_takes = 0;
-  std::uint64_t next_slot_returns = 0;  // runs of the goroutine before last, from the next slot
+  std::uint64_t next_slot_returns = 0;  // runs of the goroutine before last, from runnext
 };
 
 struct StealCell {
@@ -83,7 +83,7 @@ enum class Cause : std::uint8_t {
   one_at_a_time,  // more than one P idles; the thread that is woken, or searches, wakes the next
   searching,      // a thread searches and has not found it yet
   between,        // the thread of a P has left one goroutine and has not begun with another yet
-  next_slot,      // it waits in the next slot of a busy P, which it gets at once
+  next_slot,      // it waits in runnext of a busy P, which it gets at once
   not_for_all,    // it waits in an inbox or in the stopped line
   handing_over,   // the P was taken from a goroutine and is on its way to another thread
   world_stopped,  //
@@ -153,7 +153,7 @@ struct LongRun {
   std::int64_t begin_ns = 0, duration_ns = 0;
 };
 
-struct PingPong {  // two goroutines that hand a P to each other by its next slot
+struct PingPong {  // two goroutines that hand a P to each other by its runnext
   std::uint64_t first = 0, second = 0;
   std::int32_t proc = -1;
   std::uint64_t turns = 0;

@@ -122,7 +122,7 @@ bool may_run_in_place(M* m, G* g) {
 // True: it was run here.
 inline bool claim_and_run(M* m, G* g) {
   if (!may_run_in_place(m, g)) return false;
-  // A goroutine that was readied may be in the next slot too, with a stack of its own. Relaxed:
+  // A goroutine that was readied may be in runnext too, with a stack of its own. Relaxed:
   // only we fill our slot, so a goroutine that is fresh in it stays fresh.
   bool fresh = g->state.load(base::relaxed) == GState::fresh;
   if (fresh && m->p->queue.next.take_if(g)) {

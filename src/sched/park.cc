@@ -72,7 +72,7 @@ namespace {
 
 }  // namespace
 
-// The usual path, an empty next slot, calls nothing and saves no registers.
+// The usual path, an empty runnext, calls nothing and saves no registers.
 void ready(G* g) {
   M* m = current_m();
   if (m == nullptr) [[unlikely]]

@@ -50,7 +50,7 @@ void start_outside(G* g, detail::TaskBody body, const void* caller);
     start_slow(m, g, g);
     return false;
   }
-  if (unplaced != nullptr) {  // displaced from the next slot
+  if (unplaced != nullptr) {  // displaced from runnext
     if (!p->queue.push(unplaced)) [[unlikely]] {
       start_slow(m, g, unplaced);
       return false;

@@ -22,21 +22,7 @@ constexpr std::uint64_t kSuspectGrowth = 10;
 constexpr std::pair<const char*, double> kQuantiles[] = {
     {"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}};
 
-const char* source_text(Source source) {
-  switch (source) {
-    case Source::goroutine:
-      return "goroutine";
-    case Source::timer:
-      return "timer";
-    case Source::network:
-      return "network";
-    case Source::plain_thread:
-      return "plain thread";
-  }
-  return "unknown";
-}
-
-// The first so many of a list.
+// The first `most` of a list.
 template <class List, class Write>
 void write_list(JsonWriter& json, const char* name, const List& list, std::size_t most,
                 Write write) {
@@ -216,7 +202,7 @@ class SummaryWriter {
       json_.member("goroutine", hop.goroutine).member("ready_ns", hop.ready_ns);
       site("site", hop.site);
       json_.member("running_ns", hop.running_ns).member("queued_ns", hop.queued_ns);
-      json_.member("other_ns", hop.other_ns).member("source", source_text(hop.source));
+      json_.member("other_ns", hop.other_ns).member("source", text(hop.source));
     });
     json_.end_object();
   }
@@ -225,7 +211,7 @@ class SummaryWriter {
     write_list(json_, "blockers", summary_.blockers, kMostRows, [&](const BlockEdge& edge) {
       site("waiter_site", edge.waiter_site);
       site("waker_site", edge.waker_site);
-      json_.member("source", source_text(edge.source)).member("reason", reason_text(edge.reason));
+      json_.member("source", text(edge.source)).member("reason", reason_text(edge.reason));
       json_.member("count", edge.count).member("sum_ns", edge.sum_ns);
       json_.member("longest_ns", edge.longest_ns);
     });

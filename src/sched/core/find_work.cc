@@ -235,13 +235,13 @@ bool loop_is_wanted(M* m) {
   }
 }
 
-// g came from the next slot and can be joined. Its joiner may have run it in place.
+// g came from runnext and can be joined. Its joiner may have run it in place.
 [[gnu::noinline]] static G* admitted_or_another(M* m, G* g) {
   return admit(m, g) ? g : next_at_hand_slow(m);
 }
 
 // Handles the two most frequent outcomes of take_at_hand() when nothing is in their way: the
-// goroutine in the next slot, or the next one of the reserved batch. These paths call nothing, so
+// goroutine in runnext, or the next one of the reserved batch. These paths call nothing, so
 // they save no registers.
 G* next_at_hand(M* m) {
   P* p = m->p;

@@ -27,7 +27,7 @@ void spill(M* m, G* g);
     spill(m, g);
 }
 
-// Puts g in the P's next slot. A goroutine that was there goes to the end of the ring. Starts a
+// Puts g in the P's runnext. A goroutine that was there goes to the end of the ring. Starts a
 // searcher if needed.
 [[gnu::always_inline]] inline void put_next(M* m, G* g) {
   if (G* displaced = m->p->queue.next.put(g)) put_last(m, displaced);

@@ -178,7 +178,7 @@ class RunQueue {
   bool is_empty() const { return !has_reserved() && looks_empty(); }
 
   // True only if at some instant during the call nothing that can be stolen was here. Checks the
-  // tail again: between the two looks the owner may move a goroutine from the next slot to the
+  // tail again: between the two looks the owner may move a goroutine from runnext to the
   // ring.
   bool looks_empty() const {
     for (;;) {

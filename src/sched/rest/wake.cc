@@ -27,7 +27,7 @@ void start_searcher(M* m) {
     return start_thread_for(p, Searching::yes);
   }
   // Starting a thread takes microseconds. The new searcher must not take the delay for a sign that
-  // the goroutine in our next slot is stuck.
+  // the goroutine in our runnext is stuck.
   m->p->counters.wakes.increment();
   if (traced()) trace_p(m->p, Kind::thread_wake, static_cast<std::uint64_t>(p->index));
   m->p->waking.store(true, base::relaxed);

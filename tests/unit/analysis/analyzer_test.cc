@@ -94,7 +94,7 @@ TEST(Analyzer, AChainOfWakeUpsIsCountedHopByHop) {
       event(0, 0, Kind::create, {2, 200, 1}), event(1, 0, Kind::run, {2, 1}),
       event(2, 0, Kind::park, {5, 0}),        event(3, 0, Kind::run, {1, 1})};
   std::int64_t now = 4;
-  for (int i = 0; i < 500; ++i) {  // 1 and 2 wake each other by the next slot
+  for (int i = 0; i < 500; ++i) {  // 1 and 2 wake each other by runnext
     const std::uint64_t other = i % 2 == 0 ? 2 : 1;
     events.push_back(event(now++, 0, Kind::ready, {other, 0, 0}));
     events.push_back(event(now++, 0, Kind::park, {5, 0}));

@@ -299,7 +299,7 @@ TEST(JsonExport, EachEventIsOneObjectOnALine) {
   EXPECT_NE(text.find(R"({"t":2500,"p":1,"kind":"park","reason":"Mutex lock","object":"0xabc"})"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find(R"("kind":"create","g":2,"body":"code_200","place":"own queue")"),
+  EXPECT_NE(text.find(R"("kind":"create","g":2,"body":"code_200","place":"ring")"),
             std::string::npos)
       << text;
 }
