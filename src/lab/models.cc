@@ -87,6 +87,26 @@ std::uint64_t makespan(std::uint32_t m, std::uint64_t tasks, base::Random& rando
   }
 }
 
+// How much longer than on machines that share at once, in units, it takes until `tasks` that begin
+// on one P are done: the mean of the runs.
+double mean_excess(std::uint32_t procs, std::uint64_t tasks, const Costs& costs, int runs,
+                   std::uint64_t seed) {
+  double sum = 0;
+  for (int run = 0; run < runs; ++run) {
+    Setup setup;
+    setup.procs = procs;
+    setup.costs = costs;
+    setup.policy = bare_policy();
+    setup.policy.spin = Spin::for_ever;
+    setup.all_awake = true;
+    setup.seed = seed + static_cast<std::uint64_t>(run);
+    Heap load(tasks, kUnit);
+    const double time = static_cast<double>(Machine(setup, load).run().time) / kUnit;
+    sum += time - static_cast<double>(tasks) / procs;
+  }
+  return sum / runs;
+}
+
 }  // namespace
 
 double steal_half_term(std::uint32_t m, std::uint64_t tasks, int runs, std::uint64_t seed) {
@@ -99,21 +119,9 @@ double steal_half_term(std::uint32_t m, std::uint64_t tasks, int runs, std::uint
 
 double steal_half_term_of_machine(std::uint32_t m, std::uint64_t tasks, int runs,
                                   std::uint64_t seed) {
-  double sum = 0;
-  for (int run = 0; run < runs; ++run) {
-    Setup setup;
-    setup.procs = m;
-    setup.costs = no_costs();
-    setup.costs.probe_near = kUnit;
-    setup.policy = bare_policy();
-    setup.policy.spin = Spin::for_ever;
-    setup.all_awake = true;
-    setup.seed = seed + static_cast<std::uint64_t>(run);
-    Heap load(tasks, kUnit);
-    const double time = static_cast<double>(Machine(setup, load).run().time) / kUnit;
-    sum += time - static_cast<double>(tasks) / m;
-  }
-  return sum / runs / std::log2(static_cast<double>(tasks));
+  Costs costs = no_costs();
+  costs.probe_near = kUnit;
+  return mean_excess(m, tasks, costs, runs, seed) / std::log2(static_cast<double>(tasks));
 }
 
 // The fractions of processors with at least i tasks: the first is the load, the second solves a
@@ -234,21 +242,9 @@ double border_of_sharing(double rate, std::uint32_t servers, double units, std::
 
 double latency_term(std::uint32_t procs, std::uint64_t tasks, double latency, int runs,
                     std::uint64_t seed) {
-  double sum = 0;
-  for (int run = 0; run < runs; ++run) {
-    Setup setup;
-    setup.procs = procs;
-    setup.costs = no_costs();
-    setup.costs.probe_near = setup.costs.steal_near = static_cast<Ns>(latency * kUnit);
-    setup.policy = bare_policy();
-    setup.policy.spin = Spin::for_ever;
-    setup.all_awake = true;
-    setup.seed = seed + static_cast<std::uint64_t>(run);
-    Heap load(tasks, kUnit);
-    const double time = static_cast<double>(Machine(setup, load).run().time) / kUnit;
-    sum += time - static_cast<double>(tasks) / procs;
-  }
-  return sum / runs;
+  Costs costs = no_costs();
+  costs.probe_near = costs.steal_near = static_cast<Ns>(latency * kUnit);
+  return mean_excess(procs, tasks, costs, runs, seed);
 }
 
 Clusters clusters(double busy, double skew, std::uint64_t seed) {
