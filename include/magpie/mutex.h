@@ -49,12 +49,14 @@ MAGPIE_API bool lock_with(MutexState& mutex, sched::CancelSource* source,
 MAGPIE_API void unlock_slow(MutexState& mutex) noexcept;
 MAGPIE_API bool try_lock_slow(MutexState& mutex) noexcept;
 
+// The model runs its twin, MutexWord::try_take.
 inline bool try_lock(MutexState& mutex) noexcept {
   std::uint32_t free = 0;
   return mutex.word.compare_exchange_strong(free,
                                             short_way.mutex_held.load(std::memory_order_relaxed),
                                             std::memory_order_acquire, std::memory_order_relaxed);
 }
+// The model runs its twin, MutexWord::try_give_back.
 inline void unlock(MutexState& mutex) noexcept {
   std::uint32_t held = ShortWay::kMutexHeld;
   if (!mutex.word.compare_exchange_strong(held, 0, std::memory_order_release,

@@ -46,6 +46,7 @@ class MAGPIE_API RWMutex {
   // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
   // blocks. Ends the program with a message if no writer holds the mutex.
   void unlock() noexcept {
+    // The model runs its twin, RWWord::try_unlock.
     std::uint64_t only_writer = kWriter;
     if (!word_.compare_exchange_strong(only_writer, 0, std::memory_order_release,
                                        std::memory_order_relaxed)) [[unlikely]] {
@@ -56,6 +57,7 @@ class MAGPIE_API RWMutex {
   // Blocks until no writer holds the mutex or waits for it; then the caller holds it with other
   // readers.
   void lock_shared() noexcept {
+    // The model runs its twin, RWWord::add_reader.
     if (word_.fetch_add(1, std::memory_order_acquire) >= kWriter) [[unlikely]]
       lock_shared_slow();
   }
@@ -114,6 +116,7 @@ class MAGPIE_API RWMutex {
   // Releases the mutex for one reader. Never blocks. Ends the program with a message if no reader
   // holds it.
   void unlock_shared() noexcept {
+    // The model runs its twin, RWWord::remove_reader.
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
     // no reader, or a writer
     if (before - 1 >= detail::short_way.reader_limit.load(std::memory_order_relaxed)) [[unlikely]]
@@ -125,6 +128,7 @@ class MAGPIE_API RWMutex {
 
   struct Insides;
 
+  // The model runs its twin, RWWord::try_lock.
   bool try_lock_fast() noexcept {
     std::uint64_t free = 0;
     return word_.compare_exchange_strong(free,

@@ -76,6 +76,7 @@ class MAGPIE_API Semaphore {
   void release(std::int64_t units = 1);
 
  private:
+  // The model runs its twin, SemaphoreWord::try_take.
   bool try_take(std::int64_t units) {
     // Unsigned: a senseless number is too large. The lowest bit says that somebody waits.
     std::uint64_t now = word_.load(std::memory_order_relaxed);

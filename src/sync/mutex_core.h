@@ -51,7 +51,7 @@ class MutexWord {
 
   enum Held : std::uint32_t { held = 1, call = 2, starving = 3 };
 
-  // The public header does these two inline.
+  // The public header has twins of these two, inlined.
   [[nodiscard]] static bool try_take(Word& word, Held as = held) {
     std::uint32_t expected = kFree;
     return word.compare_exchange_strong(expected, as, base::acquire, base::relaxed);

@@ -74,7 +74,7 @@ class RWWord {
 
   static std::uint64_t readers_of(std::uint64_t word) { return word & (kWriter - 1); }
 
-  // The public header does these four inline.
+  // The public header has twins of these four, inlined.
   [[nodiscard]] static bool try_lock(Word& word) {
     std::uint64_t expected = 0;
     return word.compare_exchange_strong(expected, kWriter, base::acquire, base::relaxed);

@@ -44,7 +44,7 @@ class SemaphoreWord {
 
   enum class Taken { yes, too_few, others_wait };
 
-  // The public header does the usual case inline.
+  // The public header has a twin of the usual case, inlined.
   [[nodiscard]] static Taken try_take(Word& word, std::int64_t units) {
     std::uint64_t now = word.load(base::relaxed);
     for (;;) {
