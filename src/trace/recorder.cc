@@ -58,7 +58,7 @@ struct State {
   Sums end_totals{};          // when it was switched off
   std::uint32_t procs = 0;
   int first_proc = kOutside;  // whose buffer was told at switch_on() what runs there
-  std::string prologue;  // flight: what the last words of a crash begin with
+  std::string prologue;       // flight: what the last words of a crash begin with
 
   // the blocks
   Blocks blocks;
