@@ -96,17 +96,17 @@ constexpr bool may_steal_runnext(bool victim_took_from_it, bool victim_is_waking
 // ---- distance (victims.h, rest/idle.h)
 
 // From near to far: of the same core, under the same last-level cache, of the same node, elsewhere.
-enum class Ring : std::uint8_t { sibling, cache, node, far };
+enum class Distance : std::uint8_t { sibling, cache, node, far };
 
-inline constexpr std::uint32_t kLooksPerRing = 16;
+inline constexpr std::uint32_t kLooksPerDistance = 16;
 inline constexpr std::uint32_t kDetourEvery = 16;  // searches
 inline constexpr std::uint32_t kDetourLooks = 4;
 inline constexpr std::size_t kDetourLeast = 4;  // goroutines
 
 // How far a thief goes in a round. Work that is far has often found a nearer thief by the last one.
-constexpr Ring last_ring(int round) {
-  if (round == kStealRounds - 1) return Ring::far;
-  return round == 0 ? Ring::cache : Ring::node;
+constexpr Distance farthest(int round) {
+  if (round == kStealRounds - 1) return Distance::far;
+  return round == 0 ? Distance::cache : Distance::node;
 }
 
 // Load counts for more than distance: near work that never ends must not keep a thief from Ps that

@@ -1,17 +1,19 @@
 // victims.h: at which Ps a thief looks, and in which order; which idle P a waker starts.
 // `magpie lab` uses the same code. The numbers are those of policy.h.
 //
-//     ring       the Ps                                       looked at
+//     distance   the Ps                                       looked at
 //     sibling    of the same core                             in every round, first
 //     cache      under the same last-level cache              in every round
 //     node       of the same node, under another cache        from the second round on
 //     far        of other nodes                               in the last round
 //
-// Random     Inside a ring the walk begins anywhere and goes round. Otherwise thieves would meet.
+// Random     At each distance the walk begins anywhere and goes round. Otherwise thieves would
+//            meet.
 // Bounded    Idle Ps are passed by without a look at them, and a round looks at no more than
-//            kLooksPerRing Ps of a ring. So a search does not take longer on a machine with more
-//            Ps. Work that it missed is found by the second look of rest(), which is complete.
-// Load       Some searches begin with a detour to the far ring, for Ps that hold many goroutines:
+//            kLooksPerDistance Ps at each distance. So a search does not take longer on a machine
+//            with more Ps. Work that it missed is found by the second look of rest(), which is
+//            complete.
+// Load       Some searches begin with a detour to far Ps, for Ps that hold many goroutines:
 //            policy::Detours.
 #pragma once
 
@@ -24,13 +26,13 @@
 
 namespace magpie::sched {
 
-using policy::Ring;
+using policy::Distance;
 
 // Where `victim` is, seen from a P with this home.
-constexpr Ring ring_of(const cpus::Home& home, std::uint32_t victim) {
-  if (victim == home.sibling) return Ring::sibling;
-  if (home.cache.has(victim)) return Ring::cache;
-  return home.node.has(victim) ? Ring::node : Ring::far;
+constexpr Distance distance_of(const cpus::Home& home, std::uint32_t victim) {
+  if (victim == home.sibling) return Distance::sibling;
+  if (home.cache.has(victim)) return Distance::cache;
+  return home.node.has(victim) ? Distance::node : Distance::far;
 }
 
 inline constexpr std::uint32_t kNoP = ~std::uint32_t{0};
@@ -56,10 +58,10 @@ class Victims {
 
   void begin_round(int round, std::uint32_t random) {
     random_ = random;
-    last_ = policy::last_ring(round);
+    last_ = policy::farthest(round);
     is_over_ = false;
     is_detour_ = round == 0 && has_far() && detours_.begins_with_one();
-    begin_ring(is_detour_ ? Ring::cache : Ring::sibling);
+    begin_at(is_detour_ ? Distance::cache : Distance::sibling);
     if (is_detour_) looks_ = 1;  // to compare with
     waiting_near_ = 0;
   }
@@ -74,7 +76,7 @@ class Victims {
           continue;
         }
         std::uint32_t victim = at_++;
-        bool is_seen = ring_ == Ring::cache && victim == home_.sibling;
+        bool is_seen = distance_ == Distance::cache && victim == home_.sibling;
         if (victim == thief_ || is_seen) continue;
         --looks_;
         return victim;
@@ -84,12 +86,12 @@ class Victims {
     return kNoP;
   }
 
-  Ring ring() const { return ring_; }  // of the last victim
+  Distance distance() const { return distance_; }  // of the last victim
 
   // Whether the last victim should be robbed: `waiting` goroutines stand in its queue.
   bool is_worth_it(std::size_t waiting) {
     if (!is_detour_) return true;
-    if (ring_ == Ring::far) return policy::is_worth_a_detour(waiting, waiting_near_);
+    if (distance_ == Distance::far) return policy::is_worth_a_detour(waiting, waiting_near_);
     waiting_near_ = waiting;
     return false;
   }
@@ -101,7 +103,7 @@ class Victims {
  private:
   bool has_far() const { return home_.node.size() != procs_; }
 
-  // The ring's walk begins in its middle, so its first half is yet to come.
+  // The walk at this distance began in the middle, so its first half is yet to come.
   bool goes_round() {
     if (limit_ == start_ || looks_ == 0) return false;
     limit_ = start_;
@@ -109,38 +111,38 @@ class Victims {
     return true;
   }
   void go_on() {
-    if (is_detour_ && ring_ != Ring::far) {
-      begin_ring(Ring::far);
+    if (is_detour_ && distance_ != Distance::far) {
+      begin_at(Distance::far);
       looks_ = policy::kDetourLooks;
     } else if (is_detour_) {
       is_detour_ = detours_.has_paid = false;
-      begin_ring(Ring::sibling);
-    } else if (ring_ < last_) {
-      begin_ring(static_cast<Ring>(static_cast<int>(ring_) + 1));
+      begin_at(Distance::sibling);
+    } else if (distance_ < last_) {
+      begin_at(static_cast<Distance>(static_cast<int>(distance_) + 1));
     } else {
       is_over_ = true;
     }
   }
-  void begin_ring(Ring ring) {
-    ring_ = ring;
+  void begin_at(Distance distance) {
+    distance_ = distance;
     inner_ = {};
-    switch (ring) {
-      case Ring::sibling:
+    switch (distance) {
+      case Distance::sibling:
         range_ = {home_.sibling, home_.sibling + 1};
         break;
-      case Ring::cache:
+      case Distance::cache:
         range_ = home_.cache;
         break;
-      case Ring::node:
+      case Distance::node:
         range_ = home_.node;
         inner_ = home_.cache;
         break;
-      case Ring::far:
+      case Distance::far:
         range_ = {0, procs_};
         inner_ = home_.node;
         break;
     }
-    looks_ = range_ == inner_ ? 0 : policy::kLooksPerRing;
+    looks_ = range_ == inner_ ? 0 : policy::kLooksPerDistance;
     start_ = at_ = range_.first + random_ % range_.size();
     limit_ = range_.end;
   }
@@ -150,10 +152,10 @@ class Victims {
   policy::Detours& detours_;
   const std::uint32_t thief_, procs_;
   std::uint32_t random_ = 0;
-  Ring last_ = Ring::far, ring_ = Ring::sibling;
+  Distance last_ = Distance::far, distance_ = Distance::sibling;
   bool is_detour_ = false, is_over_ = true;
   std::size_t waiting_near_ = 0;
-  cpus::Range range_, inner_;  // of the ring; the nearer rings inside it
+  cpus::Range range_, inner_;  // the Ps at this distance; nearer ones among them
   std::uint32_t looks_ = 0, start_ = 0, at_ = 0, limit_ = 0;
 };
 

@@ -83,9 +83,9 @@ class Misses {
 void count_steal(P* p, const P* victim, std::size_t moved) {
   p->counters.steals_succeeded.increment();
   p->counters.goroutines_stolen.add(moved);
-  Ring ring = ring_of(p->home, static_cast<std::uint32_t>(victim->index));
-  if (ring <= Ring::cache) p->counters.steals_near.increment();
-  if (ring == Ring::far) p->counters.steals_far.increment();
+  Distance distance = distance_of(p->home, static_cast<std::uint32_t>(victim->index));
+  if (distance <= Distance::cache) p->counters.steals_near.increment();
+  if (distance == Distance::far) p->counters.steals_far.increment();
   MAGPIE_PROBE(steal, p->index, victim->index, moved);
 }
 
@@ -114,7 +114,7 @@ class Thief {
         }
       }
     }
-    bool may_be_missed = tip != nullptr && tip != p_ && ps.size() > policy::kLooksPerRing;
+    bool may_be_missed = tip != nullptr && tip != p_ && ps.size() > policy::kLooksPerDistance;
     return may_be_missed ? look_at(tip, kStealRounds - 1) : nullptr;
   }
 

@@ -22,7 +22,7 @@ std::vector<cpus::Home> homes(const char* machine, std::uint32_t procs) {
 
 struct Look {
   std::uint32_t victim;
-  Ring ring;
+  Distance distance;
 };
 
 std::vector<Look> looks(const std::vector<cpus::Home>& all, std::uint32_t thief, int round,
@@ -34,7 +34,7 @@ std::vector<Look> looks(const std::vector<cpus::Home>& all, std::uint32_t thief,
   for (;;) {
     const std::uint32_t victim = victims.next();
     if (victim == kNoP) return seen;
-    seen.push_back({victim, victims.ring()});
+    seen.push_back({victim, victims.distance()});
   }
 }
 
@@ -58,10 +58,10 @@ TEST_F(VictimsTest, TheLastRoundLooksAtEveryOtherPOnceNearOnesFirst) {
     for (std::uint32_t p = 0; p < 16; ++p)
       if (p != thief) others.push_back(p);
     EXPECT_EQ(sorted_victims(seen), others);
-    EXPECT_TRUE(std::ranges::is_sorted(seen, {}, &Look::ring));
-    for (const Look& look : seen) EXPECT_EQ(look.ring, ring_of(all[thief], look.victim));
-    EXPECT_EQ(seen.front().ring, Ring::sibling);
-    EXPECT_EQ(std::ranges::count(seen, Ring::far, &Look::ring), 8);
+    EXPECT_TRUE(std::ranges::is_sorted(seen, {}, &Look::distance));
+    for (const Look& look : seen) EXPECT_EQ(look.distance, distance_of(all[thief], look.victim));
+    EXPECT_EQ(seen.front().distance, Distance::sibling);
+    EXPECT_EQ(std::ranges::count(seen, Distance::far, &Look::distance), 8);
   }
 }
 
@@ -100,7 +100,7 @@ TEST_F(VictimsTest, ARoundLooksAtNoMorePsOnALargerMachine) {
   for (const std::uint32_t procs : {64u, 256u, 4096u}) {
     const auto all = homes("node:4 l3:8 core:128", procs);
     for (int round = 0; round < policy::kStealRounds; ++round)
-      EXPECT_LE(looks(all, procs / 2, round, nobody_idle).size(), 3u * policy::kLooksPerRing);
+      EXPECT_LE(looks(all, procs / 2, round, nobody_idle).size(), 3u * policy::kLooksPerDistance);
   }
 }
 
