@@ -25,7 +25,7 @@ bool queue_up(M* m, G* g, void*) {
   return true;
 }
 
-// The same for a goroutine that has a P, for no reason but chaos.
+// The same for a goroutine that has a P.
 bool give_way(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)
     g->state.store(GState::runnable, base::relaxed);
@@ -48,8 +48,10 @@ M* enter_runtime_slow(M* m) {
     if (!wait_in_place(m, Line::urgent)) abandon_goroutine(m);
     return m;
   }
-  if (take_idle_p(m)) return m;
-  return switch_away(m, m->current, nullptr, queue_up, nullptr);
+  if (!take_idle_p(m)) return switch_away(m, m->current, nullptr, queue_up, nullptr);
+  // Sysmon took the P because others wait, and no other thread can run them. A goroutine that loops
+  // and calls the runtime, or blocks again and again, must not just go on.
+  return no_thread_comes() ? switch_away(m, m->current, nullptr, give_way, nullptr) : m;
 }
 
 std::uint32_t random_of(M* m) { return m->p->random.next(); }

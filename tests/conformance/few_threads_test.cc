@@ -318,5 +318,63 @@ TEST(FewThreads, ADeadlineEndsTheWaitOfABoundGoroutineThatHasTheOnlyThread) {
   });
 }
 
+// Below: the threads that there are never come to rest. A goroutine that takes its P back at once,
+// when sysmon has taken it for others, would keep them waiting for ever.
+
+bool is_late(std::chrono::steady_clock::time_point since) {
+  return std::chrono::steady_clock::now() - since > 20s;
+}
+
+void call_the_runtime() {
+  after_func(1h, [] {}).stop();
+}
+
+TEST(FewThreads, OthersRunBesideGoroutinesThatBlockAllThreadsAgainAndAgain) {
+  for (const bool is_declared : {true, false}) {
+    run(kTwoThreads, [is_declared] {
+      const auto begin = std::chrono::steady_clock::now();
+      std::atomic<bool> over{false};
+      WaitGroup all;
+      for (int i = 0; i < 3; ++i) {
+        all.go([&over, is_declared, begin] {
+          while (!over && !is_late(begin)) {
+            if (is_declared) {
+              blocking([] { std::this_thread::sleep_for(100us); });
+            } else {
+              std::this_thread::sleep_for(500us);
+              call_the_runtime();
+            }
+          }
+        });
+      }
+      sleep_for(10ms);
+      all.go([&over] { over = true; });
+      yield();
+      all.wait();
+      EXPECT_FALSE(is_late(begin)) << (is_declared ? "declared" : "undeclared");
+    });
+  }
+}
+
+TEST(FewThreads, OthersRunBesideALoopThatOnlyCallsTheRuntime) {
+  run(Options{.procs = 1, .max_threads = 1}, [] {
+    auto calls_until = [](const std::atomic<bool>& happened) {
+      const auto begin = std::chrono::steady_clock::now();
+      while (!happened && !is_late(begin)) call_the_runtime();
+      return happened.load();
+    };
+    std::atomic<bool> slept{false}, ran{false};
+    go([&slept] {
+      sleep_for(1ms);
+      slept = true;
+    });
+    EXPECT_TRUE(calls_until(slept));
+    std::thread([&ran] { go([&ran] { ran = true; }); }).join();
+    EXPECT_TRUE(calls_until(ran));
+    slept = ran = true;
+    yield();  // the goroutines still use them
+  });
+}
+
 }  // namespace
 }  // namespace magpie

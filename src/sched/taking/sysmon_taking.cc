@@ -62,11 +62,12 @@ bool Sysmon::computes_on(P* p, M* m) {
   return (went_on_after_stop || length >= kLongStretchNs) && seems_to_compute(thread, length);
 }
 
-// No thread can take the P over. If goroutines or timers wait in it, sysmon takes it all the same.
-// The goroutines go to the global queue, where running Ms find them. A bound goroutine gets the P.
-// Timers are fired from an idle P (stand_in.h).
+// No thread can take the P over. If goroutines or timers wait in it, or in the global queue, sysmon
+// takes it all the same. The goroutines go to the global queue, where running Ms find them. A bound
+// goroutine gets the P. Timers are fired from an idle P (stand_in.h). At its next call into the
+// runtime the goroutine that lost the P lets the others run (entry.cc).
 bool Sysmon::is_to_be_given_up(P* p) const {
-  bool some_wait = !p->queue.looks_empty() || p->has_out_of_sight();
+  bool some_wait = !p->queue.looks_empty() || p->has_out_of_sight() || !runtime->global.empty();
   return no_thread_comes() && (some_wait || p->timers.earliest_ns() <= now_ns_);
 }
 
