@@ -68,7 +68,7 @@ void start_slow(M* m, G* g, G* unplaced) {
     if (unplaced != nullptr) put_last(m, unplaced);
     wake_searcher(m);
   }
-  if (!m->p->slice_over) return;
+  if (!m->p->slice_over || !runtime->options.preempt) return;  // else for the next join()
   m->p->slice_over = false;
   if (m->current != nullptr) yield();  // null: a timer started it
 }

@@ -51,6 +51,16 @@ TEST(Options, AGoroutineThatOnlyJoinsInPlaceGivesWayToo) {
   });
 }
 
+TEST(Options, WithoutPreemptAGoroutineThatOnlyJoinsInPlaceGivesWayAllTheSame) {
+  run(Options{.procs = 1, .time_slice = std::chrono::microseconds(100), .preempt = false}, [] {
+    std::atomic<bool> other_ran{false};
+    go([&other_ran] { other_ran = true; });
+    go([] {});  // takes the next slot, so that the one above waits in the ring
+    for (long i = 0; i < 50'000'000 && !other_ran.load(); ++i) spawn([] {}).join();
+    EXPECT_TRUE(other_ran.load());
+  });
+}
+
 TEST(Options, PinBindsEachThreadToOneCpuAndGivesTheCallerItsOwnBack) {
   const int before = cpus_of_this_thread();
   run(Options{.procs = 2, .pin = true}, [] {

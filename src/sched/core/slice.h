@@ -5,7 +5,8 @@
 // few goroutines run in place. The slice begins at the first reading of a turn. Without this, a
 // goroutine that starts a million others would keep a million records live at once, and the others
 // would wait for it to end. Sysmon ends the slice earlier if something urgent or woken waits, as it
-// does for a goroutine that computes.
+// does for a goroutine that computes. Without Options::preempt only a joiner gives way: it has to
+// expect to wait.
 #pragma once
 
 #include "base/clock.h"
@@ -15,7 +16,6 @@
 namespace magpie::sched {
 
 inline void look_at_slice(P* p) {
-  if (!runtime->options.preempt) return;
   std::int64_t now = base::now_ns();
   std::uint64_t turn = p->turns_begun();
   if (p->slice_tick != turn) {

@@ -159,7 +159,7 @@ void Sysmon::end_turn_of_joiner(P* p) {
   std::int64_t most_ns = need == Need::urgent ? kTurnBeforeUrgentNs : kTurnBeforeWokenNs;
   std::int64_t passed = now_ns_ - seen.begun_since_ns;
   if (passed < most_ns) return look_again_in(most_ns - passed);
-  if (runtime->options.preempt) p->slice_over = true;
+  p->slice_over = true;
   look_again_in(kTurnBeforeUrgentNs);
 }
 
