@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -64,6 +65,20 @@ int affinity_cpus() {
   if (count > 0) return count;
   // A sandbox may forbid the call. The number of online CPUs is the best guess left.
   return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+const AffinityCalls& kernel_affinity_calls() {
+  static constexpr AffinityCalls kCalls = {
+      .get = [](cpu_set_t& mask) { return sched_getaffinity(0, sizeof mask, &mask) == 0; },
+      .set = [](const cpu_set_t& mask) { return sched_setaffinity(0, sizeof mask, &mask) == 0; }};
+  return kCalls;
+}
+
+void use_cpus_again(const cpu_set_t& before, const AffinityCalls& calls) {
+  cpu_set_t all, now;
+  std::memset(&all, 0xff, sizeof all);
+  const bool is_as_before = calls.set(all) && calls.get(now) && CPU_EQUAL(&now, &before);
+  if (!is_as_before) calls.set(before);
 }
 
 }  // namespace magpie::cpus

@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include <sched.h>
+
 #include <cstddef>
 #include <vector>
 
@@ -26,5 +28,17 @@ using AffinityCall = int (*)(std::size_t bytes, unsigned long* mask);
 
 // As above, with `call` in place of the kernel. Returns 0 if no mask could be had.
 [[nodiscard]] int count_affinity(AffinityCall call);
+
+// Both calls for the calling thread, as a seam for tests. False: the kernel refused.
+struct AffinityCalls {
+  bool (*get)(cpu_set_t& mask);
+  bool (*set)(const cpu_set_t& mask);
+};
+[[nodiscard]] const AffinityCalls& kernel_affinity_calls();
+
+// The calling thread, which was moved for a while, may use the CPUs of `before` again. If they are
+// all that its cpuset has, the thread asks for all CPUs there are: from Linux 6.2 on a thread that
+// asked for fewer keeps to them when the cpuset grows later, as that of a container may.
+void use_cpus_again(const cpu_set_t& before, const AffinityCalls& calls = kernel_affinity_calls());
 
 }  // namespace magpie::cpus

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cpus/affinity.h"
 #include "sched/run/runtime.h"
 
 namespace magpie::sched {
@@ -18,7 +19,7 @@ void move_to_free_cpu(M* m) {
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0 || !CPU_ISSET(cpu, &mine)) return;
-  if (sched_setaffinity(0, sizeof one, &one) == 0) sched_setaffinity(0, sizeof mine, &mine);
+  if (sched_setaffinity(0, sizeof one, &one) == 0) cpus::use_cpus_again(mine);
 }
 
 }  // namespace magpie::sched

@@ -1,5 +1,6 @@
 #include "sched/threads/pin.h"
 
+#include "cpus/affinity.h"
 #include "sched/core/m.h"
 
 namespace magpie::sched {
@@ -28,7 +29,7 @@ void Pins::bind_again(M* m, int cpu) {
 
 void Pins::release(M* m) {
   if (m->os.pinned_to == -1) return;
-  sched_setaffinity(0, sizeof m->os.cpus_before, &m->os.cpus_before);
+  cpus::use_cpus_again(m->os.cpus_before);
   m->os.pinned_to = -1;
 }
 

@@ -52,5 +52,59 @@ TEST(Affinity, AForbiddenCallCountsNothing) {
   EXPECT_EQ(count_affinity([](std::size_t, unsigned long*) -> int { return EPERM; }), 0);
 }
 
+// A kernel from 6.2 on: it remembers what the thread asked for.
+struct Kernel {
+  cpu_set_t cpuset{}, asked{};
+  bool has_asked = false;
+
+  cpu_set_t allowed() const {
+    if (!has_asked) return cpuset;
+    cpu_set_t both;
+    CPU_AND(&both, &cpuset, &asked);
+    return both;
+  }
+};
+Kernel kernel;
+
+constexpr AffinityCalls kModelled = {.get =
+                                         [](cpu_set_t& mask) {
+                                           mask = kernel.allowed();
+                                           return true;
+                                         },
+                                     .set =
+                                         [](const cpu_set_t& mask) {
+                                           kernel.asked = mask;
+                                           kernel.has_asked = true;
+                                           return true;
+                                         }};
+
+cpu_set_t first_cpus(std::size_t count) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (std::size_t cpu = 0; cpu < count; ++cpu) CPU_SET(cpu, &set);
+  return set;
+}
+
+TEST(Affinity, AThreadThatWasMovedFollowsItsCpusetWhenThatGrows) {
+  kernel = {.cpuset = first_cpus(4)};
+  const cpu_set_t before = kernel.allowed();
+  kModelled.set(first_cpus(1));
+  use_cpus_again(before, kModelled);
+  const cpu_set_t after = kernel.allowed();
+  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+  kernel.cpuset = first_cpus(8);
+  const cpu_set_t grown = kernel.allowed();
+  EXPECT_EQ(CPU_COUNT(&grown), 8);
+}
+
+TEST(Affinity, AThreadThatWasMovedKeepsToTheCpusThatTheUserChose) {
+  kernel = {.cpuset = first_cpus(8), .asked = first_cpus(3), .has_asked = true};
+  const cpu_set_t before = kernel.allowed();
+  kModelled.set(first_cpus(1));
+  use_cpus_again(before, kModelled);
+  const cpu_set_t after = kernel.allowed();
+  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+}
+
 }  // namespace
 }  // namespace magpie::cpus
