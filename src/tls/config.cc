@@ -120,7 +120,7 @@ void TlsServerConfig::State::read_if_changed(const std::shared_ptr<const Identit
   std::vector<FileStamp> now = stamps_of(options);
   if (now == old->stamps()) return;
   try {
-    adopt(Identities::read(*this));
+    read();
   } catch (const std::exception& error) {
     {
       std::lock_guard hold(lock_);
@@ -135,13 +135,21 @@ void TlsServerConfig::State::read_if_changed(const std::shared_ptr<const Identit
   }
 }
 
-void TlsServerConfig::State::adopt(std::shared_ptr<const Identities> fresh) {
+void TlsServerConfig::State::read() {
+  std::uint64_t reading;
+  {
+    std::lock_guard hold(lock_);
+    reading = ++last_reading_;
+  }
+  std::shared_ptr<const Identities> fresh = Identities::read(*this);
   std::lock_guard hold(lock_);
-  current_ = std::move(fresh);
+  if (reading < reading_of_current_) return;
+  reading_of_current_ = reading;
+  current_.swap(fresh);  // the old ones may go after the lock
   refused_.clear();
 }
 
-void TlsServerConfig::State::reload() { adopt(Identities::read(*this)); }
+void TlsServerConfig::State::reload() { read(); }
 
 TlsServerConfig::TlsServerConfig(const Options& options)
     : state_(std::make_shared<State>(options)) {}

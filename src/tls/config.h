@@ -64,11 +64,15 @@ struct TlsServerConfig::State {
 
  private:
   void read_if_changed(const std::shared_ptr<const Identities>& old);
-  void adopt(std::shared_ptr<const Identities> fresh);
+  void read();
 
   Mutex lock_;
   // guarded by lock_
   std::shared_ptr<const Identities> current_;
+  // Readings of the files, in the order in which they began: a slow one does not replace what a
+  // later one found.
+  std::uint64_t last_reading_ = 0;
+  std::uint64_t reading_of_current_ = 0;
   std::int64_t next_look_ns_;
   std::vector<FileStamp> refused_;  // files that made no sense, and were told of
 };

@@ -1,6 +1,10 @@
 // tls_config_test.cc: certificates, names, versions, tickets.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <magpie/net/file.h>
 #include <magpie/net/tls.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -11,6 +15,7 @@
 #include "raw_tls.h"
 #include "support/certificate.h"
 #include "support/net_test.h"
+#include "support/plain_thread.h"
 #include "tls/config.h"
 #include "tls/ticket_keys.h"
 
@@ -29,6 +34,7 @@ using support::Certificate;
 using support::EchoServer;
 using support::error_of;
 using support::eventually;
+using support::PlainThread;
 using support::RawTls;
 using support::read_text;
 
@@ -168,6 +174,30 @@ RT_TEST(TlsReload, FilesThatChangeAreNoticed) {
   other.replace(files);
   EXPECT_TRUE(eventually(
       [&] { return shown_to(server, "localhost", trusting_anybody()) == "magpie test"; }));
+}
+
+RT_TEST(TlsReload, AReadingOfTheFilesThatBeganEarlierDoesNotReplaceALaterOne) {
+  Certificate files({.common_name = "old"}), fresh({.common_name = "new"});
+  TlsServerConfig config(
+      {.certificate_file = files.certificate, .key_file = files.key, .check_files_every = 0ms});
+  EchoServer server(config);
+  // The slow reading has the old certificate, and waits for the old key.
+  const std::string old_key = net::read_file(files.key);
+  ASSERT_EQ(std::remove(files.key.c_str()), 0);
+  ASSERT_EQ(mkfifo(files.key.c_str(), 0600), 0);
+  std::error_code slow_error;
+  PlainThread slow([&] { config.reload(slow_error); });
+  int key = -1;
+  ASSERT_TRUE(eventually(
+      [&] { return (key = open(files.key.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0; }));
+  fresh.replace(files);
+  config.reload();
+  EXPECT_EQ(shown_to(server, "localhost", trusting_anybody()), "new");
+  EXPECT_EQ(write(key, old_key.data(), old_key.size()), static_cast<ssize_t>(old_key.size()));
+  close(key);
+  slow.join();
+  EXPECT_FALSE(slow_error) << slow_error.message();
+  EXPECT_EQ(shown_to(server, "localhost", trusting_anybody()), "new");
 }
 
 RT_TEST(TlsClientCertificates, AServerKnowsItsClients) {
