@@ -68,6 +68,8 @@ void append_field(std::string& head, std::string_view name, std::string_view val
 std::string head_of(const ClientCore::Question& question, const Url& url) {
   if (!is_field_name(question.method))
     throw std::invalid_argument("magpie: Client: a method that is none");
+  if (question.method == kTunnelMethod)
+    throw std::invalid_argument("magpie: Client: it makes no tunnels, so CONNECT is refused");
   std::string head(question.method);
   head.append(" ").append(url.target).append(" HTTP/1.1\r\n");
   if (!question.headers.has("Host")) append_field(head, "Host", url.authority());

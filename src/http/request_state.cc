@@ -84,6 +84,12 @@ void RequestState::begin_refused() {
 int RequestState::route(const Router& router) {
   begin_texts();
   const std::string_view name = slice(head().method);
+  // Who asks for a tunnel takes any 2xx for one, and what follows for its own: a proxy in front
+  // would pass on requests that it has not looked at.
+  if (name == kTunnelMethod) {
+    path_ = slice(head().target);
+    return 501;
+  }
   std::optional<Target> parts = parse_target(slice(head().target));
   if (!parts) {
     path_ = slice(head().target);

@@ -39,6 +39,8 @@ void Router::add(std::string_view pattern, Handler handler,
     if (std::any_of(route->method.begin(), route->method.end(),
                     [](char c) { return c >= 'a' && c <= 'z'; }))
       refuse_pattern(pattern, "would never match: methods are written in capitals, as GET");
+    if (route->method == kTunnelMethod)
+      refuse_pattern(pattern, "would never match: the server makes no tunnels");
     path = pattern.substr(std::min(pattern.find_first_not_of(' ', space), pattern.size()));
   }
   if (!path.starts_with('/')) refuse_pattern(pattern, "has no path that begins with /");

@@ -13,6 +13,9 @@ inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 // Equal without regard to the case of ASCII letters.
 MAGPIE_API bool same_name(std::string_view a, std::string_view b) noexcept;
 
+// Asks for a tunnel, which neither server nor client makes.
+inline constexpr std::string_view kTunnelMethod = "CONNECT";
+
 // May be the name, or the value, of a header field.
 bool is_field_name(std::string_view text) noexcept;
 bool is_field_value(std::string_view text) noexcept;

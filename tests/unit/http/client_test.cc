@@ -326,6 +326,7 @@ RT_TEST(HttpClient, WhatMakesNoSenseIsRefusedBeforeAnythingIsSent) {
   EXPECT_THROW(client.get("http://localhost:1/", {{"A", "b\r\nC: d"}}), std::invalid_argument);
   EXPECT_THROW(client.get("http://localhost:1/", {{"Content-Length", "5"}}), std::invalid_argument);
   EXPECT_THROW(client.request("GE T", "http://localhost:1/"), std::invalid_argument);
+  EXPECT_THROW(client.request("CONNECT", "http://localhost:1/"), std::invalid_argument);
   EXPECT_THROW(client.get("http://127.0.0.1:1/"), std::system_error);  // nobody there
 }
 

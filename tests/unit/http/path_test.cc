@@ -74,7 +74,20 @@ RT_TEST(HttpPath, OnlyHttpTargetsMayNameAHost) {
         "http://x\\y/about", "http:about", "//", "/about#part", "http://x/../about"}) {
     EXPECT_EQ(status_of(server.ask(target)), 400) << target;
   }
-  EXPECT_EQ(status_of(answer_to(server, "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n")), 400);
+}
+
+// Whoever asks for a tunnel, or passes the wish on, takes any 2xx for one, and the bytes behind it
+// for those of the tunnel.
+RT_TEST(HttpPath, NobodyGetsATunnel) {
+  Server server;
+  server.handle("/{rest...}", [](Request&, Response& res) { res.send("seen"); });
+  for (const char* target : {"x:80", "/about", "http://x/about", "*", "x"}) {
+    const std::string answer =
+        answer_to(server, "CONNECT " + std::string(target) +
+                              " HTTP/1.1\r\nHost: x\r\n\r\nGET /about HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(status_of(answer), 501) << target;
+    EXPECT_EQ(answer.find("seen"), std::string::npos) << target << ": " << answer;
+  }
 }
 
 RT_TEST(HttpPath, TheHostOfTheTargetCountsInsteadOfTheHeader) {

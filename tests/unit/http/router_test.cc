@@ -101,7 +101,8 @@ TEST(HttpRouter, PatternsThatCanNeverMatchAreRefusedWithTheReason) {
                               {"GET /a/../b", "such a segment"},
                               {"GET /.", "such a segment"},
                               {"GET /%2e%2e", "such a segment"},
-                              {"GET /100%", "no escape"}}) {
+                              {"GET /100%", "no escape"},
+                              {"CONNECT /a", "tunnel"}}) {
     try {
       routes.add(pattern);
       ADD_FAILURE() << pattern;
