@@ -38,6 +38,13 @@ std::shared_ptr<Resolver> chosen_resolver() {
   return chosen.value;
 }
 
+// "127.1", "0x7f.0.0.1" and "2130706433" are 127.0.0.1 to inet_aton(), and so to getaddrinfo(). A
+// program that allows or forbids addresses does not expect that, and nobody calls a machine so.
+bool is_number_of_old(const std::string& host) {
+  in_addr any;
+  return inet_aton(host.c_str(), &any) != 0;
+}
+
 std::vector<Address> or_throw(const std::string& host, detail::DeadlineNs deadline,
                               const Context* context) {
   std::error_code error;
@@ -99,6 +106,10 @@ std::vector<Address> look_up(const std::string& host, detail::DeadlineNs deadlin
     return {};
   }
   if (std::vector<Address> found = addresses_of_number(host); !found.empty()) return found;
+  if (is_number_of_old(host)) {
+    error = std::error_code(EAI_NONAME, resolver_errors());
+    return {};
+  }
   std::shared_ptr<Resolver> resolver = chosen_resolver();
   std::vector<Address> found =
       resolver != nullptr ? resolver->look_up(host, detail::steady_time(deadline), context, error)

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
+#include <netdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,17 @@ TEST(Resolve, KnowsNumbersAndNames) {
   EXPECT_EQ(resolve("::1").front().to_string(), "[::1]:0");
   EXPECT_FALSE(resolve("localhost").empty());
   EXPECT_THROW((void)resolve("no-such-host.invalid"), std::system_error);
+}
+
+// As inet_aton() reads them: a program that looks at a host and knows four decimal numbers only
+// would let them pass.
+TEST(Resolve, TakesNoOtherWayToWriteANumberForAnAddress) {
+  for (const char* host : {"127.1", "127.0.1", "2130706433", "0x7f.0.0.1", "0x7f000001",
+                           "0177.0.0.1", "127.0.0.01", "0"}) {
+    std::error_code error;
+    EXPECT_TRUE(resolve(host, error).empty()) << host;
+    EXPECT_EQ(error, std::error_code(EAI_NONAME, resolver_errors())) << host << error.message();
+  }
 }
 
 TEST(Files, AreReadAndReplaced) {
