@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -98,6 +99,10 @@ void TlsConn::Session::create(SSL_CTX* context) {
 // Only the certificate's alternative names count, as browsers have it: a common name may be
 // anything.
 void TlsConn::Session::name_peer(const std::string& host) {
+  // OpenSSL takes a name that begins with a dot for all names below it, and reads a name up to its
+  // first zero byte.
+  if (host.starts_with('.') || host.find('\0') != host.npos)
+    throw std::invalid_argument("magpie: TLS: \"" + host + "\" is no name of a machine");
   bool named;
   if (is_number(host)) {
     named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1;

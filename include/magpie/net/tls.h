@@ -161,7 +161,8 @@ class MAGPIE_API TlsConn : public Stream {
     return connect_until_ns(host_and_port, config, detail::deadline_at(deadline), error);
   }
   // Over an existing connection. The peer's certificate has to be for `host`. Throw
-  // std::system_error; then the connection is closed.
+  // std::system_error, and std::invalid_argument for a host that begins with a dot or has a zero
+  // byte; then the connection is closed.
   static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config);
   static TlsConn client(TcpConn conn, const std::string& host, const TlsClientConfig& config,
                         std::error_code& error);

@@ -128,6 +128,22 @@ RT_TEST(TlsNames, AServerKnowsWhatItWasAskedFor) {
   client.wait();
 }
 
+// To OpenSSL such a name is any below it.
+RT_TEST(TlsNames, ANameThatBeginsWithADotIsNone) {
+  Certificate below({.names = "DNS:a.localhost"});
+  EchoServer server(below.server());
+  const std::string address = "127.0.0.1:" + server.port;
+  EXPECT_EQ(shown_to(server, "a.localhost", below.client()), "magpie test");
+  EXPECT_THROW((void)TlsConn::client(net::TcpConn::connect(address), ".localhost", below.client()),
+               std::invalid_argument);
+  for (const std::string& host :
+       {std::string(".localhost"), std::string("a.localhost\0.test", 17)}) {
+    std::error_code error;
+    (void)TlsConn::client(net::TcpConn::connect(address), host, below.client(), error);
+    EXPECT_EQ(error, std::errc::invalid_argument) << host;
+  }
+}
+
 RT_TEST(TlsReload, NewConnectionsGetTheNewCertificate) {
   Certificate files({.common_name = "old"}), fresh({.common_name = "new"});
   TlsServerConfig config(
