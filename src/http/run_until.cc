@@ -17,8 +17,6 @@
 namespace magpie::http {
 namespace {
 
-constexpr std::chrono::seconds kForTheCutOff(1);
-
 // Two goroutines leave here what came of their calls. It lives on if nobody waits for the second.
 struct Ending {
   explicit Ending(std::shared_ptr<ServerCore> its) : core(std::move(its)) {}
@@ -89,17 +87,12 @@ bool Server::run_until_ns(const Context& context, std::int64_t grace_ns) {
 bool Server::run_until_ns(const Signals& signals, std::int64_t grace_ns) {
   const Chan<int> channel = signals.channel();
   auto ending = std::make_shared<Ending>(core_);
-  ServerCore& core = *ending->core;
   start_serving(ending);
   if (wait_for(channel, ending->served) == First::other) return result_of_serving(*ending);
   start_shutdown(ending, grace_ns);
   if (wait_for(channel, ending->shut_down) == First::other) return ending->all_ended;
   // Once more: no more grace.
-  core.context().cancel();
-  core.timeouts().cut_off();
-  bool ended = true;
-  magpie::select(on_recv(ending->shut_down), on_timeout(kForTheCutOff, [&] { ended = false; }));
-  return ended && ending->all_ended;
+  return ending->core->shutdown_until(detail::deadline_after(std::chrono::seconds(0)));
 }
 
 }  // namespace magpie::http

@@ -230,13 +230,15 @@ void ServerCore::serve_connection(std::unique_ptr<net::Stream> stream) {
 bool ServerCore::shutdown_until(detail::DeadlineNs deadline) {
   std::unique_lock hold(mutex_);
   const bool first = !std::exchange(shut_down_, true);
+  if (deadline < cut_off_ns_.load(std::memory_order_relaxed))
+    cut_off_ns_.store(deadline, std::memory_order_relaxed);
+  timeouts_->end_grace_at(deadline);
   if (!first) {
     changed_.wait(hold, [this] { return over_; });
     hold.unlock();
     return timeouts_->count() == 0;
   }
   hold.unlock();
-  cut_off_ns_.store(deadline, std::memory_order_relaxed);
   timeouts_->drain();
   for (auto& acceptor : acceptors_) acceptor->stop();
   hold.lock();
@@ -244,7 +246,7 @@ bool ServerCore::shutdown_until(detail::DeadlineNs deadline) {
   hold.unlock();
   for (auto& acceptor : acceptors_) acceptor->close();  // of those that nobody has served
 
-  bool drained = timeouts_->wait_until_empty(deadline);
+  bool drained = timeouts_->wait_for_grace();
   if (!drained) {
     context_.cancel();
     timeouts_->cut_off();

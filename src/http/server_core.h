@@ -84,8 +84,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   Semaphore free_connections_;
   // How many connections are asked to go when there is no room.
   const std::size_t room_;
-  // When the grace of a shutdown ends; never, as long as nobody has asked for one.
-  // atomic, a hint: a late reader looks again soon
+  // When the grace of a shutdown ends; never, as long as nobody has asked for one. Written under
+  // mutex_. atomic, a hint: a late reader looks again soon
   std::atomic<detail::DeadlineNs> cut_off_ns_{detail::kNoDeadline};
 
   mutable Mutex mutex_;

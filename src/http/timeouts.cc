@@ -271,9 +271,26 @@ void Timeouts::cut_off() {
 
 bool Timeouts::wait_until_empty(detail::DeadlineNs deadline) {
   std::unique_lock hold(mutex_);
-  return changed_.wait_until(
-      hold, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)),
-      [this] { return count_ == 0 && !walks_; });
+  return changed_.wait_until(hold, detail::steady_time(deadline),
+                             [this] { return is_empty_locked(); });
+}
+
+bool Timeouts::wait_for_grace() {
+  std::unique_lock hold(mutex_);
+  for (;;) {
+    const detail::DeadlineNs end = grace_end_;
+    (void)changed_.wait_until(hold, detail::steady_time(end),
+                              [&] { return is_empty_locked() || grace_end_ != end; });
+    if (is_empty_locked()) return true;
+    if (grace_end_ == end) return false;
+  }
+}
+
+void Timeouts::end_grace_at(detail::DeadlineNs deadline) {
+  std::lock_guard hold(mutex_);
+  if (deadline >= grace_end_) return;
+  grace_end_ = deadline;
+  changed_.notify_all();
 }
 
 }  // namespace magpie::http

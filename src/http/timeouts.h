@@ -127,6 +127,10 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   void evict(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);
+  // The same, until the end of the grace that others may bring forward meanwhile.
+  bool wait_for_grace();
+  // The earliest counts.
+  void end_grace_at(detail::DeadlineNs deadline);
 
  private:
   friend class PhaseClock;
@@ -134,6 +138,7 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   void remove(PhaseClock& connection);
   void walk();
   void look_for_departed(std::unique_lock<Mutex>& hold);
+  bool is_empty_locked() const { return count_ == 0 && !walks_; }
 
   const PhaseTimes times_;
   const std::chrono::nanoseconds look_every_;
@@ -150,6 +155,7 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   PhaseClock* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
   std::size_t count_ = 0;
   bool walks_ = false;
+  detail::DeadlineNs grace_end_ = detail::kNoDeadline;
 };
 
 }  // namespace magpie::http

@@ -72,7 +72,7 @@ struct RouteOptions {
 class MAGPIE_API Server {
  public:
   explicit Server(ServerOptions options = {});
-  // Shuts down without grace unless shutdown() was called.
+  // As shutdown() without grace, unless that has returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -121,7 +121,8 @@ class MAGPIE_API Server {
   // Stops accepting, ends idle connections and lets running requests finish. After the grace it
   // cuts off the rest: cancels their contexts and closes their connections. Blocks until all have
   // ended, but at most for a second after the grace. False: some handlers still run; what they use
-  // has to live on. Any goroutine or thread may call it.
+  // has to live on. Any goroutine or thread may call it. If several do, the grace that ends first
+  // counts for all.
   template <class Rep, class Period>
   bool shutdown(std::chrono::duration<Rep, Period> grace) {
     return shutdown_until(detail::deadline_after(grace));

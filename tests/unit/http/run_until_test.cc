@@ -106,6 +106,46 @@ RT_TEST(RunUntil, ASecondSignalCutsThemOff) {
   (void)site.asking->join();  // it may have answered before it was cut off
 }
 
+RT_TEST(RunUntil, AfterASecondSignalTheGraceIsOverAlsoIfAHandlerDoesNotEnd) {
+  Signals signals({SIGUSR1});
+  Site site(Site::Handler::stubborn);
+  JoinHandle<bool> running = spawn([&] { return site.server.run_until(signals, 1h); });
+  site.ask();
+  std::atomic<bool> over{false};
+  JoinHandle<void> more = spawn([&] {
+    while (!over.load()) {
+      kill(getpid(), SIGUSR1);
+      sleep_for(5ms);
+    }
+  });
+  EXPECT_FALSE(running.join());
+  over = true;
+  more.join();
+  EXPECT_FALSE(site.server.shutdown(1h));  // returns at once, and so does the destructor
+  site.let_go.close();
+  EXPECT_EQ(site.asking->join(), "cut off");
+  ASSERT_TRUE(eventually([&] { return site.has_ended.load(); }));  // it uses the site
+}
+
+RT_TEST(RunUntil, AnotherShutdownMayEndTheGrace) {
+  Site site(Site::Handler::stubborn);
+  JoinHandle<void> serving = spawn([&] { site.server.serve(); });
+  site.ask();
+  JoinHandle<bool> patient = spawn([&] { return site.server.shutdown(1h); });
+  const std::string address = site.server.local_address().to_string();
+  ASSERT_TRUE(eventually([&] {
+    std::error_code error;
+    (void)net::TcpConn::connect(address, error);
+    return bool(error);
+  }));
+  EXPECT_FALSE(site.server.shutdown(0s));
+  EXPECT_FALSE(patient.join());
+  serving.join();
+  site.let_go.close();
+  EXPECT_EQ(site.asking->join(), "cut off");
+  ASSERT_TRUE(eventually([&] { return site.has_ended.load(); }));
+}
+
 RT_TEST(RunUntil, AHandlerThatDoesNotEndIsLeftBehind) {
   Signals signals({SIGUSR1});
   Site site(Site::Handler::stubborn);
