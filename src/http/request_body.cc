@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <magpie/http/error.h>
 
@@ -27,6 +28,14 @@ constexpr std::uint64_t kWireFor1Byte = 8;
 constexpr std::uint64_t kWireAtMost = 64 * 1024;
 constexpr std::size_t kUncounted =
     4096;  // bodies up to that size are part of what a connection costs
+
+// What the parser has left begins with the header of a chunk, maybe after the line end of the one
+// before. If that header is whole, with its line end, it is the last chunk's, and the trailer is
+// not whole.
+bool is_trailer(std::string_view left) {
+  if (left.starts_with("\r\n")) left.remove_prefix(2);
+  return left.find("\r\n") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -121,7 +130,8 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
     if (decoded.progress == Parser::Progress::complete) body_ = Body::read;
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;
     // A chunk's header or the trailer is not whole.
-    if (input.size() - body_at_ >= connection_->core().options().max_header_bytes) fail(400);
+    if (input.size() - body_at_ >= connection_->core().options().max_header_bytes)
+      fail(is_trailer(input.bytes(body_at_)) ? 431 : 400);
     fill(kBodyRoom);
   }
 }
