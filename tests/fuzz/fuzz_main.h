@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "fuzz/fail.h"
+
 namespace magpie::fuzz {
 namespace {
 
@@ -32,6 +34,7 @@ void start() {
     magpie::run(Options{.procs = 2}, [] {
       World world;
       while (std::optional<std::string_view> input = inputs.recv()) {
+        current_input = *input;
         world.run(*input);
         done.send();
       }

@@ -4,18 +4,13 @@
 #include <magpie/magpie.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
-namespace magpie::fuzz {
+#include "fuzz/fail.h"
 
-[[noreturn]] inline void fail(const std::string& why) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::abort();
-}
+namespace magpie::fuzz {
 
 struct Left {
   std::size_t goroutines = num_goroutines();

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "fuzz/fail.h"
+
 namespace magpie::fuzz {
 
 using namespace std::chrono_literals;
@@ -25,11 +27,6 @@ using http::Response;
 
 inline constexpr std::size_t kMaxHeader = 2000;
 inline constexpr std::uint64_t kMaxBody = 3000, kSmallBody = 16;
-
-[[noreturn]] inline void fail(const std::string& what) {
-  std::fprintf(stderr, "fuzz_server: %s\n", what.c_str());
-  std::abort();
-}
 
 // A request, as a handler has seen it.
 struct Seen {
@@ -40,8 +37,9 @@ struct Seen {
   bool whole = false;  // the body was read to its end
   std::string body;
 
-  // A body may be too large and malformed: which of them is seen first depends on how it arrives.
-  bool is_refused() const { return status == 400 || status == 413; }
+  // A body may be too large and malformed, and have too long a trailer: which of them is seen first
+  // depends on how it arrives.
+  bool is_refused() const { return status == 400 || status == 413 || status == 431; }
   bool operator==(const Seen& other) const {
     return method == other.method && target == other.target && whole == other.whole &&
            (status == other.status || (is_refused() && other.is_refused())) &&
