@@ -1,6 +1,7 @@
 #include "analysis/states.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace magpie::analysis {
 
@@ -126,7 +127,7 @@ Goroutine& States::move(std::uint64_t number, State state) {
     if (p.goroutine == number) p.goroutine = 0;
   }
   g.state = state;
-  g.since_ns = now_ns_;
+  g.since_ns = g.placed_ns = now_ns_;
   return g;
 }
 
@@ -141,6 +142,19 @@ void States::put_on(std::int32_t index, std::uint64_t number) {
   g.proc = index;
 }
 
+// There is one next slot for each P: the goroutine that was in it goes into the ring.
+void States::queue(Goroutine& g, const Event& event) {
+  if (g.place != Place::runnext || event.proc < 0) return;
+  const std::uint64_t before = std::exchange(proc(event.proc).next, g.number);
+  auto found = goroutines_.find(before);
+  if (before == g.number || found == goroutines_.end()) return;
+  Goroutine& displaced = found->second;
+  if (displaced.state != State::runnable || displaced.place != Place::runnext) return;
+  steps_.items[steps_.count++] = {&displaced, displaced};
+  displaced.place = Place::ring;
+  displaced.placed_ns = now_ns_;
+}
+
 void States::create(const Event& event) {
   const std::uint64_t creator = actor(event);
   Goroutine& g = move(event.args[0], State::runnable);
@@ -151,6 +165,7 @@ void States::create(const Event& event) {
   g.born_ns = now_ns_;
   g.born_in_trace = true;
   g.proc = -1;
+  queue(g, event);
 }
 
 void States::resume(const Event& event) {
@@ -314,9 +329,12 @@ const States::Steps& States::apply(const Event& event) {
         g.object = event.args[1];
       }
       break;
-    case Kind::ready:
-      move(event.args[0], State::runnable).place = place_of(event.args[1]);
+    case Kind::ready: {
+      Goroutine& g = move(event.args[0], State::runnable);
+      g.place = place_of(event.args[1]);
+      queue(g, event);
       break;
+    }
     case Kind::block_begin:
       if (who != 0) {
         const std::int32_t on = event.proc;

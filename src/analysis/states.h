@@ -50,17 +50,18 @@ struct Goroutine {
   std::uint64_t number = 0;
   std::uint32_t slot = 0;  // small, given to another goroutine when this one is over
   State state = State::unknown;
-  Place place = Place::ring;  // while it is runnable
-  std::uint8_t reason = 0;    // WaitReason, while it waits
-  bool undeclared = false;    // while it blocks: without blocking()
-  std::int32_t proc = -1;     // while it runs; before that, where it ran last
-  std::int64_t since_ns = 0;  // in this state
-  std::uint64_t object = 0;   // that it waits for
-  std::uint64_t site = 0;     // pc of its code: what go() was given
-  std::uint64_t caller = 0;   // pc of the call of go(); 0 unknown
-  std::uint64_t creator = 0;  // goroutine; 0 unknown, or a plain thread
-  std::uint64_t outer = 0;    // the goroutine that runs this one in place
-  std::int64_t born_ns = 0;   // or first seen
+  Place place = Place::ring;   // while it is runnable
+  std::uint8_t reason = 0;     // WaitReason, while it waits
+  bool undeclared = false;     // while it blocks: without blocking()
+  std::int32_t proc = -1;      // while it runs; before that, where it ran last
+  std::int64_t since_ns = 0;   // in this state
+  std::int64_t placed_ns = 0;  // while it is runnable: since then in this place
+  std::uint64_t object = 0;    // that it waits for
+  std::uint64_t site = 0;      // pc of its code: what go() was given
+  std::uint64_t caller = 0;    // pc of the call of go(); 0 unknown
+  std::uint64_t creator = 0;   // goroutine; 0 unknown, or a plain thread
+  std::uint64_t outer = 0;     // the goroutine that runs this one in place
+  std::int64_t born_ns = 0;    // or first seen
   bool born_in_trace = false;
 };
 
@@ -74,6 +75,7 @@ struct Proc {
   ProcState state = ProcState::idle;
   bool searching = false;
   std::uint64_t goroutine = 0;  // that runs on it
+  std::uint64_t next = 0;       // that came into its next slot last, and may have left it since
   std::uint64_t thread = 0;
   std::int64_t since_ns = 0;        // in this state
   std::int64_t held_since_ns = 0;   // the last time that a thread began to hold it
@@ -117,6 +119,8 @@ class States {
   // Puts `goroutine` into `state`, notes the step, and takes it off the P that it ran on.
   Goroutine& move(std::uint64_t number, State state);
   void put_on(std::int32_t index, std::uint64_t number);
+  // The goroutine came into its place by this event.
+  void queue(Goroutine& g, const Event& event);
   void create(const Event& event);
   void take_p(const Event& event);
   void begin_join(const Event& event);

@@ -84,7 +84,7 @@ enum class Cause : std::uint8_t {
   searching,      // a thread searches and has not found it yet
   between,        // the thread of a P has left one goroutine and has not begun with another yet
   next_slot,      // it waits in runnext of a busy P, which it gets at once
-  not_for_all,    // it waits in an inbox or in the stopped line
+  not_for_all,    // in an inbox or the stopped line, or reserved by its P
   handing_over,   // the P was taken from a goroutine and is on its way to another thread
   world_stopped,  //
 };

@@ -22,6 +22,13 @@ std::uint64_t WorkMeter::runnable() const {
   return std::accumulate(runnable_.begin(), runnable_.end(), std::uint64_t{0});
 }
 
+std::uint64_t WorkMeter::runnable_for_all() const {
+  std::uint64_t sum = 0;
+  for (std::size_t place = 0; place < runnable_.size(); ++place)
+    if (is_for_all(static_cast<Place>(place))) sum += runnable_[place];
+  return sum;
+}
+
 void WorkMeter::advance(const States& states, std::int64_t now_ns) {
   const std::int64_t elapsed = now_ns - last_ns_;
   if (elapsed <= 0) return;
@@ -40,17 +47,23 @@ void WorkMeter::advance(const States& states, std::int64_t now_ns) {
   if (left != 0) {
     if (states.is_world_stopped()) blame(Cause::world_stopped, left);
     blame(Cause::handing_over, handed_over_);
-    blame(Cause::next_slot, runnable_[static_cast<std::size_t>(Place::runnext)]);
-    blame(Cause::not_for_all, runnable_[static_cast<std::size_t>(Place::inbox)] +
-                                  runnable_[static_cast<std::size_t>(Place::stopped)] +
-                                  runnable_[static_cast<std::size_t>(Place::fresh)] +
-                                  runnable_[static_cast<std::size_t>(Place::stolen)]);
+    // What is set aside for its P explains only idle Ps for which there was nothing else.
+    const std::uint64_t for_all = runnable_for_all();
+    auto blame_beyond = [&](Cause cause, std::uint64_t procs) {
+      blame(cause, std::min(procs, left - std::min(left, for_all)));
+    };
+    blame_beyond(Cause::next_slot, runnable_[static_cast<std::size_t>(Place::runnext)]);
+    blame_beyond(Cause::not_for_all, runnable_[static_cast<std::size_t>(Place::inbox)] +
+                                         runnable_[static_cast<std::size_t>(Place::stopped)] +
+                                         runnable_[static_cast<std::size_t>(Place::fresh)] +
+                                         runnable_[static_cast<std::size_t>(Place::stolen)]);
     // The thread that comes for a P may be the searcher on which all others rely.
     const bool someone_comes = waking_ + searching_ + between_ + handed_over_ != 0;
     blame(Cause::waking, waking_);
     blame(Cause::searching, searching_);
     blame(Cause::between, between_);
     if (someone_comes) blame(Cause::one_at_a_time, left);
+    blame(Cause::not_for_all, left - std::min(left, newcomer_count_));
     lost = blame(Cause::no_wake, left);
   }
   if (lost == 0) {
@@ -74,7 +87,7 @@ void WorkMeter::open_violation(const States& states) {
   if (result_.violations + unsettled_.size() > 1000) return;  // looks at every goroutine
   const Goroutine* oldest = nullptr;
   for (const auto& [number, g] : states.goroutines())
-    if (g.state == State::runnable && is_for_all(g.place) &&
+    if (g.state == State::runnable && is_for_all(g.place) && g.placed_ns > looked_until_ns_ &&
         (oldest == nullptr || g.since_ns < oldest->since_ns))
       oldest = &g;
   if (oldest == nullptr) return;
@@ -126,6 +139,20 @@ void WorkMeter::count(const Goroutine& g, int by) {
   if (g.state == State::runnable || g.state == State::stopped) {
     const Place place = g.state == State::stopped ? Place::stopped : g.place;
     runnable_[static_cast<std::size_t>(place)] += by;
+    if (!is_for_all(place) || g.placed_ns <= looked_until_ns_) return;
+    newcomers_[g.placed_ns] += by;
+    newcomer_count_ += by;
+  }
+}
+
+void WorkMeter::note_search(const Event& event) {
+  Seen& seen = seen_[event.proc];
+  if (event.kind == Kind::search_begin) seen.search_begin_ns = event.time_ns;
+  if (event.kind != Kind::search_end || event.args[0] != 0) return;
+  looked_until_ns_ = std::max(looked_until_ns_, seen.search_begin_ns);
+  while (!newcomers_.empty() && newcomers_.begin()->first <= looked_until_ns_) {
+    newcomer_count_ -= newcomers_.begin()->second;
+    newcomers_.erase(newcomers_.begin());
   }
 }
 
@@ -139,7 +166,8 @@ void WorkMeter::recount(const States& states, std::size_t proc) {
                  .searching = p.searching,
                  .between = p.state == ProcState::held && !p.searching && p.goroutine == 0,
                  .waking = seen.waking && p.state != ProcState::held,
-                 .told_ns = seen.told_ns};
+                 .told_ns = seen.told_ns,
+                 .search_begin_ns = seen.search_begin_ns};
   idle_ += now.idle - seen.idle;
   handed_over_ += now.handed_over - seen.handed_over;
   searching_ += now.searching - seen.searching;
@@ -160,6 +188,7 @@ void WorkMeter::note(const States& states, const States::Steps& steps, const Eve
   if (event.proc >= 0 && static_cast<std::size_t>(event.proc) < seen_.size()) {
     recount(states, event.proc);
     Seen& seen = seen_[event.proc];
+    note_search(event);
     if (event.kind == Kind::thread_wake) explain_since(seen.told_ns);
     seen.told_ns = event.time_ns;
   }

@@ -5,6 +5,10 @@
 // and what none of them explains was lost: a goroutine waited, a P idled, and nobody was woken or
 // searched.
 //
+// A search that found nothing explains those that had their place before it began: their P has
+// reserved them for itself (sched/core/run_queue.h). Those that came later should have been found,
+// or somebody woken for them.
+//
 // A moment of it is no fault: a waker puts the goroutine into a line first and wakes a thread
 // then. So an interval counts as a violation from `limit_ns` on. The kernel may stop the waker
 // between the two for longer. Then the wake-up is the next that its P tells of, and explains what
@@ -14,6 +18,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "analysis/states.h"
@@ -32,6 +37,8 @@ class WorkMeter {
   WorkConservation finish(const States& states, std::int64_t end_ns);
 
   std::uint64_t runnable() const;
+  std::uint64_t runnable_for_all() const;  // without what is set aside for one P
+  void note_search(const Event& event);
   std::int64_t wasted_ns() const { return wasted_ns_; }
 
  private:
@@ -45,10 +52,15 @@ class WorkMeter {
   const std::int64_t limit_ns_;
   WorkConservation result_;
   std::array<std::uint64_t, kPlaces> runnable_{};
+  // Of those for all: how many came into their place when, since the last search in vain began.
+  std::map<std::int64_t, std::uint64_t> newcomers_;
+  std::uint64_t newcomer_count_ = 0;
+  std::int64_t looked_until_ns_ = -1;
   std::uint64_t idle_ = 0, handed_over_ = 0, searching_ = 0, between_ = 0, waking_ = 0;
   struct Seen {  // of a P: what it adds to the sums above
     bool idle = false, handed_over = false, searching = false, between = false, waking = false;
-    std::int64_t told_ns = 0;  // the time of its last event
+    std::int64_t told_ns = 0;          // the time of its last event
+    std::int64_t search_begin_ns = 0;  // of its last search
   };
   struct Violation {
     Waste waste;

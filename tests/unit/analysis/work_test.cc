@@ -151,6 +151,40 @@ TEST(WorkConservation, TheNextSlotOfABusyPIsNotForOthers) {
   EXPECT_EQ(summary.work.violations, 0u);
 }
 
+// Each newcomer to the next slot sends the one before it into the ring. No event tells that.
+TEST(WorkConservation, WhatLeftTheNextSlotOfABusyPIsForOthers) {
+  std::vector<Event> events = {event(0, 0, Kind::proc_begin, {11}),
+                               event(0, 0, Kind::create, {1, 100, 1}),
+                               event(0, 0, Kind::run, {1, 1})};
+  events.push_back(event(1'000'000, 0, Kind::create, {2, 200, number(Place::runnext)}));
+  events.push_back(event(3'000'000, 0, Kind::create, {3, 200, number(Place::runnext)}));
+  const Summary summary = analyse(events, 2, 5'000'000);
+  EXPECT_EQ(wasted(summary, Cause::next_slot), 2'000'000);
+  EXPECT_EQ(wasted(summary, Cause::no_wake), 2'000'000);
+  ASSERT_EQ(summary.work.violations, 1u);
+  EXPECT_EQ(summary.work.worst.at(0).goroutine, 2u);
+  EXPECT_EQ(summary.work.worst.at(0).place, Place::ring);
+  EXPECT_EQ(summary.work.worst.at(0).begin_ns, 3'000'000);
+}
+
+TEST(WorkConservation, WhatASearchDidNotFindIsReservedForItsP) {
+  std::vector<Event> events = begin_of_a_wait();
+  events.push_back(event(1'000'200, 0, Kind::thread_wake, {1}));
+  events.push_back(event(1'010'000, 1, Kind::proc_begin, {12}));
+  events.push_back(event(1'010'100, 1, Kind::search_begin));
+  events.push_back(event(1'020'000, 1, Kind::search_end, {0}));
+  events.push_back(event(1'020'100, 1, Kind::thread_park));
+  events.push_back(event(1'020'200, 1, Kind::proc_end));
+  const Summary before = analyse(events, 2, 5'000'000);
+  EXPECT_EQ(before.work.violations, 0u);
+  EXPECT_GT(wasted(before, Cause::not_for_all), 3'900'000);
+  // One that came while it searched is not explained by it.
+  events.insert(events.begin() + 7, event(1'015'000, 0, Kind::create, {3, 200, 1}));
+  const Summary summary = analyse(events, 2, 5'000'000);
+  ASSERT_EQ(summary.work.violations, 1u);
+  EXPECT_EQ(summary.work.worst.at(0).goroutine, 3u);
+}
+
 TEST(WorkConservation, AStoppedWorldIsNoViolation) {
   std::vector<Event> events = {event(500'000, -1, Kind::stop_world)};
   std::vector<Event> wait = begin_of_a_wait();
