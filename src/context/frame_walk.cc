@@ -132,7 +132,8 @@ void walk_from(const Registers& registers, FrameVisitor visit, void* argument) {
 
 #if defined(__x86_64__)
 
-Registers registers_of(const void* saved) {
+// A dump reads stacks that may move on meanwhile, and checks afterwards.
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] Registers registers_of(const void* saved) {
   // As swap() pushed them: float control, where to continue, rbp.
   auto* words = static_cast<const std::uintptr_t*>(saved);
   Registers registers{};
@@ -155,7 +156,7 @@ std::uintptr_t return_slot_of(std::uintptr_t sp) { return sp - sizeof(std::uintp
 
 #elif defined(__aarch64__)
 
-Registers registers_of(const void* saved) {
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] Registers registers_of(const void* saved) {
   auto* words = static_cast<const std::uintptr_t*>(saved);
   Registers registers{};
   registers.pc = words[1];
