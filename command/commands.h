@@ -45,16 +45,22 @@ int run(const RunOptions& options);
 // Targets are the number of a process or a URL.
 struct TopOptions {
   std::string target;
+  std::string token;  // of debug::serve(); empty: it has none, or it is in the URL
   std::chrono::milliseconds interval{1000};
   int count = 0;  // 0: until it is interrupted or the process ends
 };
 int top(const TopOptions& options);
 
-int dump(const std::string& target);
+struct DumpOptions {
+  std::string target;
+  std::string token;
+};
+int dump(const DumpOptions& options);
 
 struct DoctorOptions {
   std::string target;  // also a file
-  int seconds = 3;     // how long a process is watched
+  std::string token;
+  int seconds = 3;  // how long a process is watched
 };
 int doctor(const DoctorOptions& options);
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,6 +33,17 @@ void set_patience(int descriptor) {
   timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
+// Every byte escaped, so that any token can stand in a query.
+std::string escaped(const std::string& text) {
+  std::string all;
+  for (char c : text) {
+    char escape[4];
+    std::snprintf(escape, sizeof escape, "%%%02X", static_cast<unsigned char>(c));
+    all += escape;
+  }
+  return all;
 }
 
 std::string joined_chunks(const std::string& body) {
@@ -66,7 +78,8 @@ std::string field_of(const std::string& head, const char* name) {
 
 }  // namespace
 
-DebugClient::DebugClient(const std::string& target) {
+DebugClient::DebugClient(const std::string& target, const std::string& token) {
+  if (!token.empty()) token_ = "token=" + escaped(token);
   const char* end = target.data() + target.size();
   if (auto [at, error] = std::from_chars(target.data(), end, pid_);
       error == std::errc() && at == end && pid_ > 0)
@@ -77,7 +90,8 @@ DebugClient::DebugClient(const std::string& target) {
     throw Failure("\"" + target +
                   "\" is neither a process number nor a URL that begins with http://");
   std::string rest = target.substr(scheme.size());
-  if (const std::size_t query = rest.find("token="); query != std::string::npos)
+  rest = rest.substr(0, rest.find('#'));
+  if (const std::size_t query = rest.find("token="); token.empty() && query != std::string::npos)
     token_ = rest.substr(query, rest.find('&', query) - query);
   rest = rest.substr(0, rest.find_first_of("/?"));
   const std::size_t colon = rest.rfind(':');

@@ -9,8 +9,9 @@ namespace magpie::command {
 
 class DebugClient {
  public:
-  // A process number or an http URL. Throws Failure when it is neither.
-  explicit DebugClient(const std::string& target);
+  // A process number or an http URL. Throws Failure when it is neither. An empty token: the one in
+  // the URL, if there is one.
+  DebugClient(const std::string& target, const std::string& token);
 
   int pid() const { return pid_; }  // 0: it was a URL
   // The body of the answer to a GET. Throws Failure with what went wrong.
@@ -22,7 +23,8 @@ class DebugClient {
   int connect(std::string& error) const;  // a descriptor, or -1
 
   int pid_ = 0;
-  std::string host_, port_, token_;  // of the URL
+  std::string host_, port_;  // of the URL
+  std::string token_;        // as it stands in a query: "token=..."; empty: none
 };
 
 }  // namespace magpie::command

@@ -92,7 +92,7 @@ int doctor(const DoctorOptions& options) {
   if (!is_url && (!is_number || access(options.target.c_str(), F_OK) == 0)) {
     findings = examine_file(options.target);
   } else {
-    const DebugClient client(options.target);
+    const DebugClient client(options.target, options.token);
     const int pid = client.pid();
     if (pid != 0) require_process(pid);
     std::optional<cpus::QuotaReader> quota;

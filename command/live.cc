@@ -73,7 +73,7 @@ void print_stats(const JsonValue& before, const JsonValue& now) {
 }  // namespace
 
 int top(const TopOptions& options) {
-  const DebugClient client(options.target);
+  const DebugClient client(options.target, options.token);
   if (client.pid() != 0) require_process(client.pid());
   JsonValue before = parse_json(client.get("/debug/stats"));
   const bool on_terminal = isatty(STDOUT_FILENO) != 0;
@@ -92,8 +92,8 @@ int top(const TopOptions& options) {
   return 0;
 }
 
-int dump(const std::string& target) {
-  const DebugClient client(target);
+int dump(const DumpOptions& options) {
+  const DebugClient client(options.target, options.token);
   if (client.pid() != 0) require_process(client.pid());
   if (client.pid() == 0 || client.answers()) {
     const std::string text = client.get("/debug/goroutines");
@@ -102,11 +102,11 @@ int dump(const std::string& target) {
     return 0;
   }
   if (!catches(client.pid(), SIGQUIT))
-    throw Failure("process " + target +
+    throw Failure("process " + options.target +
                   " neither calls magpie::debug::serve() nor catches SIGQUIT, which would end it");
   if (kill(client.pid(), SIGQUIT) != 0)
-    throw Failure("process " + target + ": " + std::strerror(errno));
-  std::printf("Process %s writes the dump to its own standard error.\n", target.c_str());
+    throw Failure("process " + options.target + ": " + std::strerror(errno));
+  std::printf("Process %s writes the dump to its own standard error.\n", options.target.c_str());
   return 0;
 }
 

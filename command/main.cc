@@ -94,15 +94,23 @@ class CommandLine {
     does(view, [this] { return trace_view(view_); });
   }
 
+  // The environment keeps it out of the list of processes, which others can read.
+  static void add_token(CLI::App* command, std::string& token) {
+    command->add_option("--token", token, "The token of debug::serve(), if it has one")
+        ->envname("MAGPIE_DEBUG_TOKEN");
+  }
+
   void add_live() {
     CLI::App* live = app_.add_subcommand("top", "What a process does now, again and again");
     live->add_option("target", top_.target, "A process number, or the URL of debug::serve()")
         ->required();
     live->add_option("-n,--count", top_.count, "How often; 0 is until interrupted")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
     live->add_option("-d,--delay", delay_ms_, "Milliseconds between two")
         ->capture_default_str()
         ->check(CLI::Range(10, 3'600'000));
+    add_token(live, top_.token);
     does(live, [this] {
       top_.interval = std::chrono::milliseconds(delay_ms_);
       return top(top_);
@@ -110,8 +118,9 @@ class CommandLine {
 
     CLI::App* goroutines =
         app_.add_subcommand("dump", "All goroutines of a process, with their stacks");
-    goroutines->add_option("target", dump_, "A process number, or the URL of debug::serve()")
+    goroutines->add_option("target", dump_.target, "A process number, or the URL of debug::serve()")
         ->required();
+    add_token(goroutines, dump_.token);
     does(goroutines, [this] { return dump(dump_); });
 
     CLI::App* examine = app_.add_subcommand("doctor", "What hurts, and what to change");
@@ -120,6 +129,7 @@ class CommandLine {
     examine->add_option("--seconds", doctor_.seconds, "How long a process is watched")
         ->capture_default_str()
         ->check(CLI::Range(1, 60));
+    add_token(examine, doctor_.token);
     does(examine, [this] { return doctor(doctor_); });
   }
 
@@ -189,7 +199,7 @@ class CommandLine {
   ViewOptions view_;
   TopOptions top_;
   int delay_ms_ = 1000;
-  std::string dump_;
+  DumpOptions dump_;
   DoctorOptions doctor_;
 #if MAGPIE_HAS_LAB
   LabOptions lab_;

@@ -1,7 +1,8 @@
 // server.cc: debug pages, for tests/view/run. Prints their address and serves until its standard
 // input ends.
 //
-// With an argument it shows that trace file. Without one it shows itself, a busy program:
+// With an argument it shows that trace file. With --token TOKEN, or without an argument, it shows
+// itself, a busy program:
 //
 //   spawn storm       one goroutine starts many that compute for a moment: they are stolen
 //   ping and pong     two goroutines hand a number to and fro
@@ -58,8 +59,8 @@ void show(const char* path) {
   magpie::net::wait_readable(0);
 }
 
-void show_load() {
-  const magpie::debug::Server pages = magpie::debug::serve();
+void show_load(const char* token) {
+  const magpie::debug::Server pages = magpie::debug::serve("127.0.0.1:0", {.token = token});
   print_address(pages);
   std::atomic<bool> ends = false;
   magpie::WaitGroup all, forever;
@@ -83,5 +84,6 @@ void show_load() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  magpie::run(magpie::Options{.procs = 4}, [&] { argc > 1 ? show(argv[1]) : show_load(); });
+  magpie::run(magpie::Options{.procs = 4},
+              [&] { argc == 2 ? show(argv[1]) : show_load(argc == 3 ? argv[2] : ""); });
 }
