@@ -1,6 +1,7 @@
 #include "trace/block_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,8 +57,16 @@ void append_block(std::string& out, const BlockHeader& header, std::string_view 
   out.append(payload);
 }
 
+// A plain file of ours is replaced, not emptied: a reader that has mapped the old trace keeps it.
 int open_to_write(const char* path) {
-  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC;
+  struct stat old;
+  if (lstat(path, &old) == 0 && S_ISREG(old.st_mode) && old.st_nlink == 1 &&
+      old.st_uid == geteuid() && unlink(path) == 0) {
+    const int fd = open(path, kFlags | O_EXCL, old.st_mode & 0777);
+    if (fd >= 0) return fd;
+  }
+  return open(path, kFlags | O_TRUNC, 0644);
 }
 
 }  // namespace magpie::trace

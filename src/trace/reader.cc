@@ -100,11 +100,16 @@ Reader& Reader::operator=(Reader&&) noexcept = default;
 Reader::~Reader() = default;
 
 std::optional<Reader> Reader::open(const std::string& path, std::string& error) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe may have no writer
   struct stat status;
   if (fd < 0 || fstat(fd, &status) != 0) {
     error = path + ": " + std::strerror(errno);
     if (fd >= 0) close(fd);
+    return std::nullopt;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    error = path + ": is not a file";
+    close(fd);
     return std::nullopt;
   }
   auto parts = std::make_unique<Parts>();

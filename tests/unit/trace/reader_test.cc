@@ -1,7 +1,11 @@
 #include "trace/reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -170,6 +174,18 @@ TEST(TraceReader, RefusesWhatIsNoTraceAndSaysWhy) {
   EXPECT_FALSE(Reader::from_bytes(newer, error).has_value());
   EXPECT_NE(error.find("version 99"), std::string::npos);
   EXPECT_FALSE(Reader::open("/there/is/no/such/file", error).has_value());
+}
+
+TEST(TraceReader, RefusesAPipeWithoutWaitingForItsWriter) {
+  char folder[] = "/tmp/magpie-reader-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::string error;
+  EXPECT_FALSE(Reader::open(path, error).has_value());
+  EXPECT_NE(error.find("is not a file"), std::string::npos) << error;
+  std::remove(path.c_str());
+  rmdir(folder);
 }
 
 TEST(TraceFormat, NumbersOfEverySizeComeBack) {

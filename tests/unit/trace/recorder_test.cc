@@ -456,6 +456,29 @@ TEST(TraceFile, TheChildOfAForkHasItsOwnHandlerOfTheSnapshotSignal) {
   sigaction(SIGUSR1, &before, nullptr);
 }
 
+TEST(TraceFile, AReaderKeepsTheOldTraceWhenTheFileIsWrittenAnew) {
+  TempFile file;
+  auto record = [&] {
+    run([&] {
+      start(file.path());
+      make_a_mess();
+      stop();
+    });
+  };
+  record();
+  std::string error;
+  std::optional<Reader> reader = Reader::open(file.path(), error);
+  ASSERT_TRUE(reader.has_value()) << error;
+  run([&] {  // a short one
+    start(file.path());
+    stop();
+  });
+  std::size_t events = 0;
+  for (Event event; reader->next(event);) ++events;
+  EXPECT_GT(events, 1000u);
+  EXPECT_TRUE(reader->info().is_whole);
+}
+
 TEST(TraceFile, SecondTracesAndMissingRecordersAreRefused) {
   TempFile file;
   run([&] {
