@@ -28,7 +28,7 @@ function(magpie_add_interop_example name library found package beside)
 endfunction()
 
 set(magpie_interop_examples
-  asio curl_easy curl_multi postgres postgres_waiting redis spdlog)
+  asio curl_easy curl_multi grpc postgres postgres_waiting redis spdlog)
 find_package(PostgreSQL QUIET)
 foreach(name IN ITEMS postgres postgres_waiting)
   magpie_add_interop_example(${name} magpie::magpie "${PostgreSQL_FOUND}" libpq-dev
@@ -48,6 +48,32 @@ magpie_add_interop_example(redis magpie::magpie "${HIREDIS_LIBRARY}" libhiredis-
 magpie_add_interop_example(asio magpie::magpie "${MAGPIE_BOOST_INCLUDE_DIR}" libboost-dev "")
 if(TARGET example_asio)
   target_include_directories(example_asio SYSTEM PRIVATE ${MAGPIE_BOOST_INCLUDE_DIR})
+endif()
+
+# The package for CMake of Debian's gRPC needs packages that are not among those it depends on.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++ protobuf)
+endif()
+find_program(PROTOC protoc)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
+if(NOT GRPC_CPP_PLUGIN OR NOT PROTOC)
+  set(GRPC_FOUND FALSE)
+endif()
+magpie_add_interop_example(grpc magpie::magpie "${GRPC_FOUND}"
+  "libgrpc++-dev libprotobuf-dev protobuf-compiler-grpc pkg-config" "" PkgConfig::GRPC)
+if(TARGET example_grpc)
+  set(dir ${CMAKE_CURRENT_BINARY_DIR}/examples/protobuf)
+  file(MAKE_DIRECTORY ${dir})
+  set(generated ${dir}/squares.pb.cc ${dir}/squares.grpc.pb.cc)
+  add_custom_command(OUTPUT ${generated} ${dir}/squares.pb.h ${dir}/squares.grpc.pb.h
+    COMMAND ${PROTOC} --proto_path=${PROJECT_SOURCE_DIR}/examples --cpp_out=${dir}
+      --grpc_out=${dir} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} squares.proto
+    DEPENDS examples/squares.proto)
+  set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS "-w;-O0;-g0")
+  target_sources(example_grpc PRIVATE ${generated})
+  target_include_directories(example_grpc SYSTEM PRIVATE ${dir})
+  target_link_options(example_grpc PRIVATE LINKER:--as-needed)
 endif()
 
 set(magpie_http_examples reverse_proxy crawler)
