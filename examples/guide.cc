@@ -252,6 +252,14 @@ std::size_t profile_waits() {
   return waits.size() + locks.size();
 }
 
+int answer_or_nothing() {
+  Chan<void> ended;
+  JoinHandle<int> answer = spawn_closing(ended, [] { return serve(); });
+  int result = 0;
+  select(on_recv(ended, [&](bool) { result = answer.join(); }), on_timeout(1h));
+  return result;
+}
+
 // ---- tests
 
 // Run it with MAGPIE_DEBUG=chaos=1, chaos=2, ...: it meets orders that are rare otherwise.
@@ -275,6 +283,7 @@ void use_all() {
   share(3);
   expect(wait_for_a_change() == 5, "a value came");
   expect(of_a_size() == 1, "a large stack");
+  expect(answer_or_nothing() == 7, "the end of a goroutine, in select");
   std::FILE* file = std::fopen("/proc/self/status", "r");
   expect(file != nullptr && first_line(file).starts_with("Name:"), "a line");
   std::fclose(file);

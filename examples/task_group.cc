@@ -21,6 +21,13 @@ int main() {
     for (int square : squares) std::printf("%d ", square);
     std::puts("");
 
+    // The same with results, in the order of go().
+    ResultGroup<int> cubes;
+    for (int i = 0; i < 5; ++i) cubes.go([i] { return i * i * i; });
+    int sum = 0;
+    for (int cube : cubes.wait()) sum += cube;
+    std::printf("the sum of the cubes is %d\n", sum);
+
     // One fails: the others are told through the context, and wait() throws what it threw.
     group.set_limit(0);
     for (int i = 0; i < 3; ++i) {

@@ -47,7 +47,9 @@ void go(const GoOptions& options, F&& f, Args&&... args) {
 }
 
 // Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
-// goroutine's exception. A goroutine that destroys the handle to itself ends the program. Movable.
+// goroutine's exception. A goroutine that destroys the handle to itself ends the program. Where an
+// exception is dropped, here or after detach(), code that is compiled without NDEBUG says so on
+// stderr. Movable.
 // One thread may use it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {

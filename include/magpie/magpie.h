@@ -12,6 +12,7 @@
 #include <magpie/local.h>
 #include <magpie/parallel.h>
 #include <magpie/patterns.h>
+#include <magpie/result_group.h>
 #include <magpie/runtime.h>
 #include <magpie/select.h>
 #include <magpie/signals.h>

@@ -12,6 +12,7 @@
 #include <magpie/detail/cxx20.h>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,10 +23,12 @@
 
 #include <magpie/chan.h>
 #include <magpie/context.h>
+#include <magpie/defer.h>
 #include <magpie/detail/api.h>
 #include <magpie/detail/select_case.h>
 #include <magpie/detail/select_core.h>
 #include <magpie/detail/selector_case.h>
+#include <magpie/go.h>
 
 namespace magpie {
 
@@ -131,6 +134,22 @@ template <detail::IsCase... Cases>
   };
   (void)detail::select_and_finish(finish, cases...);
   return goes_on;
+}
+
+// As spawn(f), and closes `ended` when f has returned or thrown: select() waits for a goroutine by
+// on_recv(ended), and join() has its result then. Give each goroutine a channel of its own. If
+// run() drops the goroutine, the channel stays open.
+//
+//   Chan<void> ended;
+//   JoinHandle<int> answer = spawn_closing(ended, [] { return ask(); });
+//   select(on_recv(ended, [&](bool) { use(answer.join()); }), on_timeout(1s, [] { give_up(); }));
+template <class F>
+requires std::invocable<std::decay_t<F>>
+auto spawn_closing(const Chan<void>& ended, F&& f) {
+  return spawn([ended, call = std::decay_t<F>(std::forward<F>(f))]() mutable -> decltype(auto) {
+    Defer close([&ended] { ended.close(); });
+    return std::move(call)();
+  });
 }
 
 // As select(), with a number of cases that is known at run time. One goroutine or thread may use it

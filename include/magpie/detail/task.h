@@ -159,7 +159,11 @@ void start_detached(const GoOptions* options, F&& f, Args&&... args) {
   });
 }
 
-// What a joinable goroutine leaves behind: a value, an exception, or nothing if it was dropped.
+// Says on stderr, or to the log hook, that an exception is lost since nobody joined its goroutine.
+MAGPIE_API void warn_of_lost(std::exception_ptr error) noexcept;
+
+// What a joinable goroutine leaves behind: a value, an exception, or nothing if it was dropped. A
+// program that is built without NDEBUG is told of exceptions that nobody took.
 template <class R>
 class Outcome {
  public:
@@ -168,7 +172,11 @@ class Outcome {
   Outcome& operator=(const Outcome&) = delete;
   ~Outcome() {
     if (kind_ == Kind::value) std::destroy_at(&value_);
-    if (kind_ == Kind::error) std::destroy_at(&error_);
+    if (kind_ != Kind::error) return;
+#ifndef NDEBUG
+    if (error_ != nullptr) warn_of_lost(error_);
+#endif
+    std::destroy_at(&error_);
   }
 
   template <class F>
@@ -190,7 +198,7 @@ class Outcome {
   }
 
   R take() {
-    if (kind_ == Kind::error) std::rethrow_exception(std::move(error_));
+    if (kind_ == Kind::error) std::rethrow_exception(std::exchange(error_, nullptr));
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(*value_);
     } else if constexpr (!std::is_void_v<R>) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <magpie/detail/caught.h>
+#include <magpie/detail/task.h>
 #include <magpie/go.h>
 #include <magpie/runtime.h>
 
@@ -109,6 +110,20 @@ std::exception_ptr detail::caught() noexcept {
         "need too; let the goroutine return instead",
         static_cast<unsigned long>(goroutine_id()));
   return error;
+}
+
+void detail::warn_of_lost(std::exception_ptr error) noexcept {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (...) {
+    std::string what;
+    try {
+      what = sched::describe_current_exception();
+    } catch (...) {
+      what = "no memory to say what";
+    }
+    base::warn("an exception is lost, since nobody joined its goroutine: %s", what.c_str());
+  }
 }
 
 void on_uncaught(std::function<void(std::exception_ptr)> handler) {
