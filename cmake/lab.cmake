@@ -6,6 +6,6 @@ if(NOT TARGET magpie_analysis)
   return()
 endif()
 
-magpie_add_library_room(lab magpie_analysis)
+magpie_add_library_room(lab magpie_analysis STATIC)
 set_target_properties(magpie_lab PROPERTIES
   MAGPIE_PC_REQUIRES "magpie-analysis = ${PROJECT_VERSION}")
