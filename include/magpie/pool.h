@@ -3,12 +3,14 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
@@ -103,13 +105,11 @@ class Pool {
   // is idle. So there are never more Items than places.
   struct State {
     State(std::int64_t most, Maker its_make, Options its_options)
-        : make(std::move(its_make)), options(std::move(its_options)), places(checked(most)) {
-      idle.reserve(static_cast<std::size_t>(most));  // so that give_back() does not allocate
-    }
+        : make(std::move(its_make)), options(std::move(its_options)), places(checked(most)) {}
 
     static std::int64_t checked(std::int64_t most) {
       if (most < 1) throw std::invalid_argument("magpie: a Pool needs room for one at least");
-      return most;
+      return std::min(most, Semaphore::max());  // more than memory can hold
     }
 
     bool is_healthy(T& value) const { return !options.is_healthy || options.is_healthy(value); }
@@ -133,11 +133,12 @@ class Pool {
       return newest;
     }
 
-    // Moves from `item` unless the pool is gone.
-    void give_back(std::unique_ptr<Item>& item) {
+    // Moves from `item` unless the pool is gone or there is no memory to keep it.
+    void give_back(std::unique_ptr<Item>& item) noexcept try {
       item->idle_since = steady_now();
       std::lock_guard hold(mutex);
       if (!is_closed) idle.push_back(std::move(item));
+    } catch (const std::bad_alloc&) {
     }
 
     std::size_t count_idle() {

@@ -101,7 +101,7 @@ class MAGPIE_API TimerHandle {
   bool reset(DeadlineNs first, std::int64_t period_ns) const;
 
  private:
-  TimerState* state_;
+  TimerState* state_;  // null: moved from
 };
 
 Timer make_call_timer(DeadlineNs first, TimerCall call);
@@ -116,7 +116,9 @@ std::int64_t checked_period(std::chrono::duration<Rep, Period> period) {
 }  // namespace detail
 
 // Sends the time on its channel once, after a while, or calls a function (after_func). A handle:
-// copies name the same timer. A timer goes on to fire after its last handle is gone.
+// copies name the same timer. A timer goes on to fire after its last handle is gone. A handle that
+// was moved from names none: its channel is the nil channel, stop() does nothing, and reset()
+// throws std::logic_error.
 class Timer {
  public:
   // Starts the timer. Zero or less: it fires at once. Throws std::logic_error if no runtime runs,
@@ -170,7 +172,7 @@ Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
 
 // Sends the time on its channel at regular intervals. A tick that comes before the last one was
 // received is left out: at most one waits in the channel. A handle: copies name the same ticker,
-// and it stops when the last one is gone.
+// and it stops when the last one is gone. One that was moved from is as that of a Timer.
 class Ticker {
  public:
   // Starts the ticker. Throws std::invalid_argument unless the period is positive, std::logic_error

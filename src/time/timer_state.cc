@@ -223,9 +223,14 @@ TimerHandle::~TimerHandle() {
   }
 }
 
-Chan<TimePoint> TimerHandle::channel() const { return state_->channel(); }
-bool TimerHandle::stop() const { return state_->stop(); }
+// Null: the handle was moved from.
+Chan<TimePoint> TimerHandle::channel() const {
+  return state_ == nullptr ? Chan<TimePoint>::nil() : state_->channel();
+}
+bool TimerHandle::stop() const { return state_ != nullptr && state_->stop(); }
 bool TimerHandle::reset(DeadlineNs first, std::int64_t period_ns) const {
+  if (state_ == nullptr)
+    throw std::logic_error("magpie: reset() of a timer: its handle was moved from");
   return state_->reset(first, period_ns);
 }
 

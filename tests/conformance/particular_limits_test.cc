@@ -204,6 +204,49 @@ RT_TEST(TimeLimits, ATimeBeforeTheFirstThatTheClockCanCountHasPassed) {
   EXPECT_FALSE(changed.wait_until(hold, std::stop_token(), long_ago, [] { return false; }));
 }
 
+// The difference of two unsigned numbers is never below zero.
+RT_TEST(TimeLimits, ATimeInUnsignedNumbersThatHasPassedIsNotWaitedFor) {
+  using Unsigned = std::chrono::duration<std::uint64_t, std::nano>;
+  const std::chrono::time_point<system_clock, Unsigned> past(Unsigned(5));
+  const detail::DeadlineNs at_once = detail::deadline_at(past);
+  EXPECT_LE(at_once, detail::steady_now_ns());
+  EXPECT_FALSE(detail::is_to_come(past));
+  const std::chrono::time_point<system_clock, Unsigned> future(
+      std::chrono::duration_cast<Unsigned>((system_clock::now() + 24h).time_since_epoch()));
+  EXPECT_GT(detail::deadline_at(future), detail::steady_now_ns() + nanoseconds(23h).count());
+  EXPECT_LT(detail::deadline_at(future), detail::steady_now_ns() + nanoseconds(25h).count());
+}
+
+// Their common unit with a clock of nanoseconds is too fine for the time since 1970.
+TEST(TimeLimitsOutside, TimesInOddUnitsAreConvertedWithoutOverflow) {
+  using Samples = std::chrono::duration<std::int64_t, std::ratio<1, 44'100>>;
+  using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+  using SampleTime = std::chrono::time_point<system_clock, Samples>;
+  const auto now = std::chrono::floor<std::chrono::seconds>(system_clock::now());
+  const SampleTime in_an_hour = now + 1h;
+  EXPECT_NEAR(static_cast<double>(detail::deadline_at(in_an_hour) - detail::steady_now_ns()),
+              3.6e12, 60e9);
+  EXPECT_TRUE(detail::is_to_come(in_an_hour));
+  EXPECT_FALSE(detail::is_to_come(SampleTime(now - 1h)));
+  for (Picoseconds time :
+       {Picoseconds::min(), Picoseconds(-5), Picoseconds(5), Picoseconds::max()}) {
+    const std::chrono::time_point<system_clock, Picoseconds> in_1970(time);
+    const detail::DeadlineNs at_once = detail::deadline_at(in_1970);
+    EXPECT_LE(at_once, detail::steady_now_ns());
+    EXPECT_FALSE(detail::is_to_come(in_1970));
+  }
+}
+
+TEST(TimeLimitsOutside, TimesBeforeAnEpochKeepTheirNanoseconds) {
+  using std::chrono::file_clock;  // its epoch lies in the future
+  const auto time = file_clock::now() + 24h;
+  std::int64_t left = detail::deadline_at(time) - detail::steady_now_ns();
+  EXPECT_NEAR(static_cast<double>(left), 86.4e12, 60e9);
+  EXPECT_EQ(detail::ns_since_epoch(nanoseconds(-5)), -5);
+  EXPECT_EQ(detail::ns_since_epoch(std::chrono::hours::min()), -detail::kNoDeadline);
+  EXPECT_EQ(detail::ns_since_epoch(std::chrono::hours::max()), detail::kNoDeadline);
+}
+
 TEST(TimeLimitsOutside, DurationsInOddUnitsAreConvertedWithoutOverflow) {
   using Samples = std::chrono::duration<std::int64_t, std::ratio<1, 44'100>>;
   constexpr std::chrono::nanoseconds kLong = 24h * 300;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/plain_thread.h"
@@ -68,6 +69,24 @@ TEST(After, WorksFromAPlainThreadWhileTheRuntimeRuns) {
       EXPECT_TRUE(stopped.stop());
     });
   });
+}
+
+RT_TEST(Timer, AHandleThatWasMovedFromNamesNone) {
+  Timer timer(1h);
+  Timer moved = std::move(timer);
+  EXPECT_EQ(timer.channel(), Chan<TimePoint>::nil());
+  EXPECT_FALSE(timer.stop());
+  EXPECT_THROW(timer.reset(1ms), std::logic_error);
+  EXPECT_TRUE(moved.stop());
+
+  Ticker ticker(1h);
+  Ticker moved_ticker = std::move(ticker);
+  EXPECT_EQ(ticker.channel(), Chan<TimePoint>::nil());
+  ticker.stop();
+  EXPECT_THROW(ticker.reset(1ms), std::logic_error);
+  moved_ticker.stop();
+  ticker = moved_ticker;
+  EXPECT_EQ(ticker.channel(), moved_ticker.channel());
 }
 
 RT_TEST(Timer, StoppedBeforeItFiresSendsNothing) {

@@ -61,6 +61,21 @@ DeadlineNs deadline_after(std::chrono::duration<Rep, Period> duration) {
   return sum_of_ns(steady_now_ns(), whole_ns(duration));
 }
 
+// Nanoseconds since a clock's epoch, rounded up; before it, a number below zero. A time that is too
+// far away to count becomes kNoDeadline, or -kNoDeadline. What is counted this way can be compared
+// and subtracted. Time points themselves cannot: the common unit of a clock and of the samples of a
+// sound overflows, and a difference of unsigned numbers is never below zero.
+template <class Rep, class Period>
+constexpr std::int64_t ns_since_epoch(std::chrono::duration<Rep, Period> time) {
+  double ns = std::chrono::duration<double, std::nano>(time).count();
+  if (!(ns < 0)) return whole_ns(time);
+  if (ns <= -kUncountableNs) return -kNoDeadline;
+  using NsPerTick = std::ratio_divide<Period, std::nano>;
+  if (NsPerTick::den != 1 && ns <= -kUncountableNs / static_cast<double>(NsPerTick::den))
+    return static_cast<std::int64_t>(ns * (1 - 2 * std::numeric_limits<double>::epsilon()));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
 // The time point on the steady clock. The time of another clock is converted by what both clocks
 // say now. A time that is too far away to count becomes kNoDeadline.
 template <class Clock, class Duration>
@@ -68,14 +83,15 @@ DeadlineNs deadline_at(std::chrono::time_point<Clock, Duration> time) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return whole_ns(time.time_since_epoch());
   } else {
-    // As floating-point numbers first: the exact difference may overflow.
-    using Ns = std::chrono::duration<double, std::nano>;
-    auto now = Clock::now();
-    double when = Ns(time.time_since_epoch()).count();
-    double left = when - Ns(now.time_since_epoch()).count();
-    if (when >= kUncountableNs || left >= kUncountableNs) return kNoDeadline;
-    if (when <= -kUncountableNs || left <= -kUncountableNs) return 0;
-    return deadline_after(time - now);
+    std::int64_t now = ns_since_epoch(Clock::now().time_since_epoch());
+    std::int64_t when = ns_since_epoch(time.time_since_epoch());
+    if (when == kNoDeadline) return kNoDeadline;
+    if (when == -kNoDeadline) return 0;
+    if (when <= now) return steady_now_ns();
+    // Unsigned: between a time before the epoch and one after it there may be too many.
+    std::uint64_t left = static_cast<std::uint64_t>(when) - static_cast<std::uint64_t>(now);
+    if (left > static_cast<std::uint64_t>(kNoDeadline)) return kNoDeadline;
+    return sum_of_ns(steady_now_ns(), static_cast<std::int64_t>(left));
   }
 }
 
@@ -90,12 +106,8 @@ constexpr std::chrono::steady_clock::time_point steady_time(DeadlineNs deadline)
 // Whether the clock has yet to reach the time.
 template <class Clock, class Duration>
 bool is_to_come(std::chrono::time_point<Clock, Duration> time) {
-  // As a floating-point number first: the comparison counts both times in the clock's unit, and the
-  // year 1600 in nanoseconds would overflow into the far future.
-  double when = std::chrono::duration<double, std::nano>(time.time_since_epoch()).count();
-  if (when >= kUncountableNs) return true;
-  if (when <= -kUncountableNs) return false;
-  return Clock::now() < time;
+  std::int64_t when = ns_since_epoch(time.time_since_epoch());
+  return when == kNoDeadline || ns_since_epoch(Clock::now().time_since_epoch()) < when;
 }
 
 // Calls wait(deadline), which returns false when time is up. A clock that can be set may not have

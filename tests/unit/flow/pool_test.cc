@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -48,6 +50,17 @@ RT_TEST(Pool, LendsWhatCameBackAgain) {
   }
   EXPECT_EQ(pool.idle(), 2u);
   EXPECT_EQ(counts.alive, 2);
+}
+
+RT_TEST(Pool, MayHaveRoomForMoreThanMemoryHolds) {
+  for (std::int64_t most :
+       {std::int64_t{1} << 40, Semaphore::max(), std::numeric_limits<std::int64_t>::max()}) {
+    Counts counts;
+    Pool<Line> pool(most, [&] { return Line(counts); });
+    { EXPECT_EQ(pool.take()->number, 1); }
+    EXPECT_EQ(pool.take()->number, 1);
+    EXPECT_EQ(pool.idle(), 1u);
+  }
 }
 
 RT_TEST(Pool, TakeWaitsWhileAllAreLent) {
