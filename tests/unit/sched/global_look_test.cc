@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "base/sanitizer.h"
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
 #include "support/rt_test.h"
@@ -36,6 +37,13 @@ std::int32_t turns_until_the_look() {
   return entry.m()->p->ticks_to_look;
 }
 
+// Sanitizers have nothing to add here, and are slow.
+#if defined(MAGPIE_TSAN) || defined(MAGPIE_ASAN)
+constexpr int kRounds = 1'000;
+#else
+constexpr int kRounds = 5'000;
+#endif
+
 TEST(GlobalLook, ComesInTimeThoughGoroutinesThatTimersWakeOvertakeThoseThatHaveNotBegun) {
   run(Options{.procs = 1}, [] {
     std::atomic<bool> stop{false};
@@ -43,7 +51,7 @@ TEST(GlobalLook, ComesInTimeThoughGoroutinesThatTimersWakeOvertakeThoseThatHaveN
     for (int i = 0; i < 5; ++i) go(Chain{stop, alive});
     std::int32_t most = 0;
     // Now and then it is woken just when the global queue was to be looked at.
-    for (int i = 0; i < 5'000 && most <= 61; ++i) {
+    for (int i = 0; i < kRounds && most <= 61; ++i) {
       sleep_for(20us);
       most = std::max(most, turns_until_the_look());
     }
