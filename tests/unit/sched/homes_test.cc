@@ -65,8 +65,8 @@ bool steals_near_for_a_while() {
 
 // Every P has goroutines that start others, so no node has more to do than the other. The machine
 // has fewer CPUs than Ps, and may be busy besides: while many threads wait for a CPU, their Ps are
-// robbed from afar. So a calm while is waited for. With a CPU for each P far steals are at most 5 %:
-// tests/unit/lab/topology_test.cc.
+// robbed from afar. So a calm while is waited for. With a CPU for each P at most 5 % of steals are
+// far: tests/unit/lab/topology_test.cc.
 TEST(Homes, InASteadyStateFewStealsAreFar) {
   SyntheticMachine machine;
   run(Options{.procs = 32}, [] {
