@@ -37,6 +37,7 @@ std::size_t implied_by(const Event& event, std::uint64_t running, Implied (&out)
       out[0] = {g, true, GoState::running};
       return 1;
     case Kind::taken:
+      if (g >= kOutsideStream) return 0;  // there is no such P: the file is damaged
       out[0] = {event.args[1], true, GoState::running, static_cast<std::int32_t>(g)};
       return 1;
     case Kind::join_begin:
@@ -101,7 +102,7 @@ void add_recorded(const Event& event, Before& before) {
     auto state = static_cast<GoState>(event.args[1]);
     before.existed = state != GoState::free && state != GoState::ended;
     before.state = state == GoState::fresh ? GoState::runnable : state;
-    if (state == GoState::running && event.args[3] != 0 && event.args[3] <= 0xffff)
+    if (state == GoState::running && event.args[3] != 0 && event.args[3] <= kOutsideStream)
       before.proc = static_cast<std::int32_t>(event.args[3]) - 1;
   }
   before.recorded = event;

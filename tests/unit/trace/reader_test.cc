@@ -57,6 +57,18 @@ TEST(TraceReader, GivesTheEventsOfAllStreamsInTheOrderOfTime) {
   EXPECT_TRUE(reader.info().is_whole);
 }
 
+// Its number would be the length of a table.
+TEST(TraceReader, DoesNotBelieveAPOfAnyNumber) {
+  FileBuilder file = two_procs();
+  file.put(0, 600, Kind::taken, {std::uint64_t{1} << 30, 5, 0});
+  Reader reader = read_trace(file.finish());
+  for (const Event& event : all_events(reader)) {
+    if (event.kind == Kind::state) {
+      EXPECT_LT(event.proc, 2);
+    }
+  }
+}
+
 TEST(TraceReader, AnEventWaitsForTheOneThatExplainsIt) {
   FileBuilder file({.procs = 2});
   file.put(0, 100, Kind::proc_begin, {77, 0});
