@@ -33,6 +33,9 @@ void on_stop(int signal, siginfo_t* info, void* context) {
   if (m == nullptr || !m->signalled.exchange(false, base::relaxed))
     return was_asked ? void() : pass_on(signal, info, context);
   if (m->grip.is_inside() || m->current == nullptr) return;
+  // ThreadSanitizer keeps signals back. One for this thread of the parent may come in the child,
+  // where nobody would let it go on.
+  if (!runtime->preemption.is_of_this_process()) return;
   int saved_errno = errno;
   if (!m->grip.enter() && !m->grip.keep()) {
     // False: the runtime ends. Then the goroutine runs on without a P until it enters the runtime,
@@ -57,6 +60,7 @@ bool Preemption::can_use(int signal) {
 void Preemption::install(int signal, Stops stops) {
   signal_ = signal;
   stops_ = stops == Stops::yes;
+  process_ = getpid();
   struct sigaction action = {};
   action.sa_sigaction = on_stop;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

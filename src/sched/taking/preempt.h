@@ -9,6 +9,7 @@
 #pragma once
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -37,6 +38,8 @@ class Preemption {
   void block_again(M* m) const;
 
   bool works() const { return signal_ != 0 && stops_; }
+  // False: in the child of a fork(), before its handler has run.
+  bool is_of_this_process() const { return process_ == getpid(); }
 
   static constexpr std::int64_t kStopsWithinNs = 200'000;  // a signal takes microseconds to arrive
   // Sysmon calls this: the M has no P and uses the CPU.
@@ -48,6 +51,7 @@ class Preemption {
  private:
   int signal_ = 0;
   bool stops_ = false;
+  pid_t process_ = 0;
 };
 
 }  // namespace magpie::sched

@@ -18,8 +18,6 @@ namespace magpie::sched {
 namespace {
 
 void in_child() {
-  // First of all: ThreadSanitizer keeps signals until a thread calls it, so one that was to stop
-  // this thread in the parent may arrive here. Nobody would let it go on.
   M* m = current_m();
   set_current_m(nullptr);
   trace::Recorder::forget();
