@@ -3,12 +3,12 @@
 #include "cpus/quota.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <optional>
 #include <string>
 
 #include "fake_tree.h"
+#include "support/no_descriptors.h"
 
 namespace magpie::cpus {
 namespace {
@@ -216,23 +216,6 @@ TEST_F(Quota, ATreeThatIsMountedLateIsFound) {
   EXPECT_EQ(reader.read(), 2.0);
 }
 
-// Takes the right to open another descriptor away from this process, until it goes.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  }
-  ~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(Quota, TheLastAnswerHoldsWhileNoDescriptorIsFree) {
   sit_in_app_web();
   tree_.write("/cg/app/web/cpu.max", "200000 100000\n");
@@ -240,7 +223,7 @@ TEST_F(Quota, TheLastAnswerHoldsWhileNoDescriptorIsFree) {
   EXPECT_EQ(reader.read(), 2.0);
   tree_.write("/cg/app/web/cpu.max", "300000 100000\n");
   {
-    NoDescriptors blind;
+    support::NoDescriptors blind;
     EXPECT_EQ(reader.read(), 2.0);
   }
   EXPECT_EQ(reader.read(), 3.0);
@@ -252,7 +235,7 @@ TEST_F(Quota, AReaderBornWithoutDescriptorsFindsTheFilesLater) {
   tree_.write("/cg/app/web/cpu.max", "200000 100000\n");
   std::optional<QuotaReader> reader;
   {
-    NoDescriptors blind;
+    support::NoDescriptors blind;
     reader.emplace(tree_.root());
     EXPECT_EQ(reader->read(), std::nullopt);
   }
