@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -34,14 +35,6 @@ constexpr std::uint64_t kCanary = 0x5afe'ca9a'b12d'f00d;
   return canary_of(stack) == kCanary;
 }
 
-// Stacks from the pool may not have been used for long. This fetches what a goroutine touches first
-// when it begins there and blocks soon, while the goroutine before it runs.
-void prefetch_frames(const Stack* stack) {
-  constexpr std::size_t kLines = 8;
-  auto* top = static_cast<const std::byte*>(stack->top());
-  for (std::size_t i = 1; i <= kLines; ++i) base::prefetch_to_write(top - i * base::kCacheLine);
-}
-
 }  // namespace
 
 Pool::~Pool() {
@@ -53,6 +46,17 @@ Pool::~Pool() {
 }
 
 std::byte* Pool::memory_of(Stack* stack) const { return stack->low - guard_bytes(); }
+
+Stack* Pool::made(std::byte* memory) const {
+  Stack* stack = construct(memory, stack_size_);
+  stack->pool_number = number_;
+  return with_canary(stack);
+}
+
+std::size_t Pool::take_warm(std::span<Stack*> out) {
+  base::Guard hold(lock_);
+  return take_warm_locked(out);
+}
 
 // The hottest is last in `out`. Returns how many there were.
 std::size_t Pool::take_warm_locked(std::span<Stack*> out) {
@@ -70,9 +74,7 @@ Stack* Pool::take() {
   if (cold_.empty()) return carve_and_unlock();
   std::byte* memory = cold_.take_last();
   lock_.unlock();
-  return with_canary(
-      // its guard is still in place, only the record is gone
-      construct(memory, stack_size_));
+  return made(memory);  // its guard is still in place, only the record is gone
 }
 
 Stack* Pool::carve_and_unlock() {
@@ -87,7 +89,7 @@ Stack* Pool::carve_and_unlock() {
   ++carved_;
   lock_.unlock();
   install_guard(memory);
-  return with_canary(construct(memory, stack_size_));
+  return made(memory);
 }
 
 // Asks the kernel for memory under the lock: that happens once in hundreds of stacks, and two
@@ -189,44 +191,6 @@ void Pool::make_cold(std::span<Stack* const> stacks) {
 Pool::Usage Pool::usage() {
   base::Guard hold(lock_);
   return Usage{.stacks = carved_, .warm = warm_.size(), .cold = cold_.size()};
-}
-
-Stack* Cache::take(Pool& pool) {
-  if (size_ == 0) [[unlikely]] {
-    refill(pool);
-    if (size_ == 0) return pool.take();
-  }
-  Stack* stack = stacks_[--size_];
-  if (size_ < untouched_) {
-    untouched_ = size_;
-    if (size_ != 0) prefetch_frames(stacks_[size_ - 1]);
-  }
-  return stack;
-}
-
-void Cache::refill(Pool& pool) {
-  {
-    base::Guard hold(pool.lock_);
-    size_ = untouched_ = pool.take_warm_locked({stacks_.data(), kRefill});
-  }
-  for (std::size_t i = 0; i < size_; ++i) base::prefetch_to_write(stacks_[i]);
-}
-
-void Cache::give(Pool& pool, Stack* stack) {
-  if (size_ == kCapacity) give_oldest(pool, kCapacity / 2);
-  stacks_[size_++] = stack;
-}
-
-void Cache::give_all(Pool& pool) {
-  if (size_ != 0) give_oldest(pool, size_);
-}
-
-void Cache::give_oldest(Pool& pool, std::size_t count) {
-  pool.give({stacks_.data(), count});
-  std::copy(stacks_.begin() + static_cast<std::ptrdiff_t>(count),
-            stacks_.begin() + static_cast<std::ptrdiff_t>(size_), stacks_.begin());
-  size_ -= count;
-  untouched_ -= std::min(untouched_, count);
 }
 
 }  // namespace magpie::stack

@@ -16,7 +16,6 @@
 // until the Pool dies.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,8 +31,9 @@ namespace magpie::stack {
 
 class Pool {
  public:
-  explicit Pool(std::size_t stack_size)
-      : stack_size_(stack_size), distance_(distance_of(stack_size)) {}
+  // `number` tells it from other pools, see Stack::pool_number.
+  explicit Pool(std::size_t stack_size, std::uint8_t number = 0)
+      : stack_size_(stack_size), distance_(distance_of(stack_size)), number_(number) {}
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -42,6 +42,8 @@ class Pool {
 
   // A stack, or null when the system gives no more memory.
   Stack* take();
+  // As many warm ones as there are, and fit. The hottest is last. Returns how many.
+  std::size_t take_warm(std::span<Stack*> out);
 
   void give(std::span<Stack* const> stacks);
   void give(Stack* stack) { give({&stack, 1}); }
@@ -59,7 +61,6 @@ class Pool {
   Usage usage();
 
  private:
-  friend class Cache;
   static constexpr std::size_t kAlwaysWarm = 4096;
   static constexpr std::size_t kTrimmedAtOnce = 1024;
   static constexpr std::size_t kTrimBatch = 64;
@@ -75,6 +76,7 @@ class Pool {
     std::size_t carved;  // stacks made so far, from the low end
   };
 
+  Stack* made(std::byte* memory) const;
   std::size_t take_warm_locked(std::span<Stack*> out) MAGPIE_REQUIRES(lock_);
   Stack* carve_and_unlock() MAGPIE_RELEASES(lock_);
   bool add_slab_locked() MAGPIE_REQUIRES(lock_);
@@ -85,6 +87,7 @@ class Pool {
   // fixed after construction
   const std::size_t stack_size_;
   const std::size_t distance_;
+  const std::uint8_t number_;
 
   base::Lock lock_;
   // Both reserve room for every stack when its slab is made. So giving cannot fail, and asks for no
@@ -95,26 +98,6 @@ class Pool {
   base::PageList<Slab> slabs_ MAGPIE_GUARDED_BY(lock_);
   std::size_t carved_ MAGPIE_GUARDED_BY(lock_) = 0;
   base::Atomic<std::int64_t> next_trim_ns_{kNever};  // atomic, written under lock_: a time
-};
-
-// The stacks that one P keeps at hand. Owner only. Last in, first out.
-class Cache {
- public:
-  Stack* take(Pool& pool);
-  void give(Pool& pool, Stack* stack);
-  void give_all(Pool& pool);
-  std::size_t size() const { return size_; }
-
- private:
-  static constexpr std::size_t kCapacity = 64;
-  static constexpr std::size_t kRefill = 16;
-
-  void refill(Pool& pool);
-  void give_oldest(Pool& pool, std::size_t count);
-
-  std::array<Stack*, kCapacity> stacks_;
-  std::size_t size_ = 0;
-  std::size_t untouched_ = 0;  // this many of the oldest came from the pool
 };
 
 }  // namespace magpie::stack

@@ -21,11 +21,13 @@ struct Stack {
   // fixed after construction
   std::byte* low;  // lowest usable byte; guard_bytes() below it are never used (see guard.h)
   void* first_frame;
-  bool pooled;  // from a Pool; else mapped for one goroutine
+  bool pooled;                   // from a Pool; else mapped for one goroutine
+  std::uint8_t pool_number = 0;  // of the pool that it is from
 
   // owner only: the M that runs on it, or the cache that holds it
   std::uint32_t times_given = 0;  // to a pool
   base::Fiber fiber;
+  Stack* next_left = nullptr;  // as run() ends, see life_cycle.cc
 
   // Where the first frame begins: 16-aligned.
   void* top() const { return first_frame; }
@@ -37,9 +39,8 @@ struct Stack {
   bool in_guard(const void* address) const;
 };
 
-inline constexpr std::size_t kColours =
-    // three quarters of a page: the rest of it holds a parked goroutine's frames
-    48;
+// Three quarters of a page: the rest of it holds a parked goroutine's frames.
+inline constexpr std::size_t kColours = 48;
 inline constexpr std::size_t kColourStep = 64;
 
 std::size_t page_size();

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "memory.h"
 #include "stack/guard.h"
+#include "stack/pools.h"
 #include "support/os_faults.h"
 
 namespace magpie::stack {
@@ -67,7 +68,7 @@ TEST(Pool, AStackThatWentDeepGivesItsMemoryBackButKeepsItsFirstPages) {
   ASSERT_GE(resident_pages(stack->low, stack), (kPooledSize - guard_bytes()) / page_size() - 1);
   pool.give(stack);
   ASSERT_EQ(pool.take(), stack);
-  const std::size_t kept = resident_pages(stack->low, stack + 1) + 1;
+  const std::size_t kept = resident_pages(stack->low, stack) + 1;  // and that of the record
   EXPECT_LE(kept * page_size(), std::max<std::size_t>(16 * 1024, page_size()));
   EXPECT_GE(kept, 1u);
 }
@@ -209,60 +210,103 @@ TEST(Pool, SeveralThreadsMayTakeAndGiveAtTheSameTime) {
 }
 
 TEST(StackCache, TheLastStackGivenIsTheFirstTakenAndThePoolIsNotAsked) {
-  Pool pool(kPooledSize);
+  Pools pools(kPooledSize);
+  Pool& pool = pools.of(0);
   Cache cache;
-  Stack* first = cache.take(pool);
-  Stack* second = cache.take(pool);
-  cache.give(pool, first);
-  cache.give(pool, second);
+  Stack* first = cache.take(pools, 0);
+  Stack* second = cache.take(pools, 0);
+  cache.give(pools, first);
+  cache.give(pools, second);
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(cache.take(pool), second);
-  EXPECT_EQ(cache.take(pool), first);
+  EXPECT_EQ(cache.take(pools, 0), second);
+  EXPECT_EQ(cache.take(pools, 0), first);
   EXPECT_EQ(pool.usage().warm, 0u);
 }
 
 TEST(StackCache, KeepsDeepMemoryUntilItGivesTheStackToThePool) {
-  Pool pool(kPooledSize);
+  Pools pools(kPooledSize);
+  Pool& pool = pools.of(0);
   Cache cache;
-  Stack* stack = cache.take(pool);
+  Stack* stack = cache.take(pools, 0);
   touch(stack->low, static_cast<std::byte*>(stack->top()));
-  cache.give(pool, stack);
+  cache.give(pools, stack);
   EXPECT_EQ(resident_pages(stack->low, stack->low + 4 * page_size()), 4u);
-  cache.give_all(pool);
+  cache.give_all(pools);
   EXPECT_EQ(cache.size(), 0u);
   EXPECT_EQ(resident_pages(stack->low, stack->low + 4 * page_size()), 0u);
   EXPECT_EQ(pool.usage().warm, 1u);
 }
 
 TEST(StackCache, WhenFullPassesItsOldestHalfOnAndKeepsTheNewest) {
-  Pool pool(kPooledSize);
+  Pools pools(kPooledSize);
+  Pool& pool = pools.of(0);
   Cache cache;
   const std::vector<Stack*> stacks = take(pool, 65);
-  for (Stack* stack : stacks) cache.give(pool, stack);
+  for (Stack* stack : stacks) cache.give(pools, stack);
   EXPECT_EQ(cache.size(), 33u);
   EXPECT_EQ(pool.usage().warm, 32u);
-  EXPECT_EQ(cache.take(pool), stacks[64]);
-  EXPECT_EQ(cache.take(pool), stacks[63]);
+  EXPECT_EQ(cache.take(pools, 0), stacks[64]);
+  EXPECT_EQ(cache.take(pools, 0), stacks[63]);
 }
 
 TEST(StackCache, RefillsFromThePoolAFewAtATimeAndLosesNone) {
-  Pool pool(kPooledSize);
+  Pools pools(kPooledSize);
+  Pool& pool = pools.of(0);
   const std::vector<Stack*> stacks = take(pool, 20);
   pool.give(stacks);
   Cache cache;
   std::set<Stack*> got;
   for (int i = 0; i < 20; ++i) {
-    got.insert(cache.take(pool));
+    got.insert(cache.take(pools, 0));
     EXPECT_EQ(got.size() + cache.size() + pool.usage().warm, 20u);
   }
   EXPECT_EQ(got, std::set<Stack*>(stacks.begin(), stacks.end()));
 }
 
+TEST(StackPools, EachStackGoesBackToThePoolThatItIsFrom) {
+  Pools pools(kPooledSize);
+  pools.use(2);
+  std::vector<Stack*> mixed;
+  for (std::uint32_t i = 0; i < 200; ++i) mixed.push_back(pools.take(i % 3 == 0 ? 1 : 0));
+  pools.give(mixed);
+  for (std::uint32_t number : {0u, 1u}) {
+    const Pool::Usage usage = pools.of(number).usage();
+    EXPECT_EQ(usage.stacks, number == 1 ? 67u : 133u);
+    EXPECT_EQ(usage.warm, usage.stacks);
+    EXPECT_EQ(pools.take(number)->pool_number, number);
+  }
+}
+
+TEST(StackPools, ACacheThatOverflowsGivesEachPoolItsOwn) {
+  Pools pools(kPooledSize);
+  pools.use(2);
+  Cache cache;
+  for (Stack* stack : take(pools.of(1), 40)) cache.give(pools, stack);
+  for (Stack* stack : take(pools.of(0), 40)) cache.give(pools, stack);
+  EXPECT_EQ(pools.of(1).usage().warm, 32u);
+  EXPECT_EQ(pools.of(0).usage().warm, 0u);
+  cache.give_all(pools);
+  EXPECT_EQ(pools.of(1).usage().warm, 40u);
+  EXPECT_EQ(pools.of(0).usage().warm, 40u);
+}
+
+TEST(StackPools, WithoutMemoryAnotherPoolHelpsOut) {
+  Pools pools(kPooledSize);
+  pools.use(2);
+  Stack* stack = pools.take(1);
+  pools.give(stack);
+  const std::size_t carved = 64 * 1024 * 1024 / distance_of(kPooledSize);
+  support::MapFaults refuse_all;
+  EXPECT_EQ(pools.take(0), stack);
+  for (std::size_t i = 1; i < carved; ++i) EXPECT_NE(pools.take(0), nullptr);
+  EXPECT_EQ(pools.take(0), nullptr);
+}
+
 TEST(StackCache, IsNullWithoutMemory) {
   support::MapFaults refuse_all;
-  Pool pool(kPooledSize);
+  Pools pools(kPooledSize);
   Cache cache;
-  EXPECT_EQ(cache.take(pool), nullptr);
+  EXPECT_EQ(cache.take(pools, 0), nullptr);
   EXPECT_EQ(cache.size(), 0u);
 }
 
