@@ -15,10 +15,10 @@ FileRead meaning_of(int error) {
     case EMFILE:
     case ENFILE:
     case ENOMEM:
-      return FileRead::kTryLater;
+      return FileRead::try_later;
     default:
       // Also ENODEV, which a read gives when the cgroup was removed after the open.
-      return FileRead::kMissing;
+      return FileRead::missing;
   }
 }
 
@@ -37,7 +37,7 @@ FileRead read_text(const std::string& path, std::string& text) {
   const int fd = open_for_reading(path);
   if (fd < 0) return meaning_of(errno);
 
-  FileRead result = FileRead::kRead;
+  FileRead result = FileRead::read;
   char piece[4096];
   for (;;) {
     const ssize_t count = read(fd, piece, sizeof piece);

@@ -11,14 +11,14 @@
 namespace magpie::cpus {
 
 enum class FileRead {
-  kRead,      // the text is complete
-  kMissing,   // there is no such file, or it is not for us
-  kTryLater,  // out of descriptors or memory: nothing is known about the file
+  read,       // the text is complete
+  missing,    // there is no such file, or it is not for us
+  try_later,  // out of descriptors or memory: nothing is known about the file
 };
 
 // Replaces `text` by the content of the file at `path`. Keeps the capacity of `text`, so reading
-// the same file again into the same string does not allocate. After anything but kRead, `text` is
-// empty.
+// the same file again into the same string does not allocate. After any result but `read`, `text`
+// is empty.
 [[nodiscard]] FileRead read_text(const std::string& path, std::string& text);
 
 }  // namespace magpie::cpus

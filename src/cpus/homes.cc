@@ -71,6 +71,7 @@ std::vector<Home> make_homes(Topology topology, std::uint32_t procs) {
     return static_cast<std::uint32_t>(count * procs / seats.size());
   };
   std::size_t node_begin = 0;
+  std::uint32_t node_number = 0;
   for (std::size_t begin = 0, end = 0; begin < seats.size(); begin = end) {
     const Cpu& cpu = seats[begin].cpu;
     while (end < seats.size() && by_cache(seats[end].cpu) == by_cache(cpu)) ++end;
@@ -79,9 +80,17 @@ std::vector<Home> make_homes(Topology topology, std::uint32_t procs) {
     const bool ends_node = end == seats.size() || seats[end].cpu.node != cpu.node;
     if (!ends_node) continue;
     const Range node = {share(node_begin), share(end)};
-    for (std::uint32_t p = node.first; p < node.end; ++p) homes[p].node = node;
+    for (std::uint32_t p = node.first; p < node.end; ++p) {
+      homes[p].node = node;
+      homes[p].node_number = node_number;
+    }
+    if (node.size() != 0) ++node_number;
   }
   return homes;
+}
+
+std::uint32_t count_nodes(std::span<const Home> homes) {
+  return homes.empty() ? 0 : homes.back().node_number + 1;  // nodes are ranges, in order
 }
 
 }  // namespace magpie::cpus

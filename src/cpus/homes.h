@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cpus/topology.h"
@@ -32,14 +33,18 @@ struct Range {
 };
 
 struct Home {
-  int cpu = -1;               // the kernel's number; -1: none
-  std::uint32_t sibling = 0;  // another P of the same core, or the P itself
-  Range cache;                // Ps under the same cache, the P itself included
-  Range node;                 // Ps of the same node, which are at least those
-  bool is_flat = true;        // all Ps are under one cache
+  int cpu = -1;                   // the kernel's number; -1: none
+  std::uint32_t sibling = 0;      // another P of the same core, or the P itself
+  Range cache;                    // Ps under the same cache, the P itself included
+  Range node;                     // Ps of the same node, which are at least those
+  bool is_flat = true;            // all Ps are under one cache
+  std::uint32_t node_number = 0;  // of the nodes that have Ps, from 0
 };
 
 // One for each P. If there is no CPU at all, none has a home and all are near.
 [[nodiscard]] std::vector<Home> make_homes(Topology topology, std::uint32_t procs);
+
+// How many nodes have Ps.
+[[nodiscard]] std::uint32_t count_nodes(std::span<const Home> homes);
 
 }  // namespace magpie::cpus

@@ -122,7 +122,7 @@ QuotaReader::QuotaReader(std::string root, std::string process_directory)
 }
 
 std::optional<double> QuotaReader::read() {
-  if (read_text(cgroup_path_, text_) == FileRead::kTryLater) return answer_;
+  if (read_text(cgroup_path_, text_) == FileRead::try_later) return answer_;
   bool is_fresh = false;
   // Without sources we look each time, so that a tree mounted late is found. That is cheap where it
   // happens: a system without a cgroup tree has few mounts.
@@ -133,18 +133,18 @@ std::optional<double> QuotaReader::read() {
   }
 
   Pass pass = read_sources();
-  if (pass == Pass::kVanished && !is_fresh) {
+  if (pass == Pass::vanished && !is_fresh) {
     if (!discover()) return answer_;
     pass = read_sources();
   }
-  if (pass != Pass::kBlind) answer_ = smallest_;
+  if (pass != Pass::blind) answer_ = smallest_;
   return answer_;
 }
 
 // Lists the sources for membership_. False if it could not look; then the next read() tries again.
 bool QuotaReader::discover() {
   discovered_ = false;
-  if (read_text(mountinfo_path_, text_) == FileRead::kTryLater) return false;
+  if (read_text(mountinfo_path_, text_) == FileRead::try_later) return false;
   sources_.clear();
   for (LimitFile& file : find_limit_files(membership_, text_, root_)) {
     std::string stat_path = stat_path_beside(file.quota_path);
@@ -158,11 +158,11 @@ bool QuotaReader::discover() {
 QuotaReader::Pass QuotaReader::read_sources() {
   smallest_.reset();
   worst_ = {};
-  Pass result = Pass::kComplete;
+  Pass result = Pass::complete;
   for (Source& source : sources_) {
     const Pass pass = read_source(source);
-    if (pass != Pass::kComplete) result = pass;
-    if (pass == Pass::kBlind) break;
+    if (pass != Pass::complete) result = pass;
+    if (pass == Pass::blind) break;
   }
   // Also after a pass that is not complete: its sources have moved their counts on.
   throttling_.periods += worst_.periods;
@@ -174,11 +174,11 @@ QuotaReader::Pass QuotaReader::read_sources() {
 QuotaReader::Pass QuotaReader::read_source(Source& source) {
   const bool is_v1 = source.file.kind == LimitKind::kV1;
   FileRead found = read_text(source.file.quota_path, text_);
-  if (is_v1 && found == FileRead::kRead) found = read_text(source.file.period_path, period_text_);
+  if (is_v1 && found == FileRead::read) found = read_text(source.file.period_path, period_text_);
 
-  if (found == FileRead::kTryLater) return Pass::kBlind;
-  if (found == FileRead::kMissing) {
-    return std::exchange(source.was_read, false) ? Pass::kVanished : Pass::kComplete;
+  if (found == FileRead::try_later) return Pass::blind;
+  if (found == FileRead::missing) {
+    return std::exchange(source.was_read, false) ? Pass::vanished : Pass::complete;
   }
   source.was_read = true;
   const auto quota = is_v1 ? parse_cfs(text_, period_text_) : parse_cpu_max(text_);
@@ -186,12 +186,12 @@ QuotaReader::Pass QuotaReader::read_source(Source& source) {
   // A cgroup whose quota has just been lifted is counted a last time.
   if (quota || source.counted) count_throttling(source);
   if (!quota) source.counted.reset();
-  return Pass::kComplete;
+  return Pass::complete;
 }
 
 // A cpu.stat that cannot be read leaves the count as it is: what is missed now is seen later.
 void QuotaReader::count_throttling(Source& source) {
-  if (read_text(source.stat_path, text_) != FileRead::kRead) return;
+  if (read_text(source.stat_path, text_) != FileRead::read) return;
   const auto now = parse_cpu_stat(text_);
   if (!now) return;
   if (source.counted) {

@@ -85,9 +85,9 @@ class QuotaReader {
 
   // What one pass over the sources showed.
   enum class Pass {
-    kComplete,  // smallest_ is the answer
-    kVanished,  // a file that was there before is gone: the list may be stale
-    kBlind,     // could not look: nothing is known
+    complete,  // smallest_ is the answer
+    vanished,  // a file that was there before is gone: the list may be stale
+    blind,     // could not look: nothing is known
   };
 
   [[nodiscard]] bool discover();

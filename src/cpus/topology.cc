@@ -36,7 +36,7 @@ class Reader {
   explicit Reader(const std::string& root) : root_(root) {}
 
   std::vector<int> list(const std::string& path) {
-    if (read_text(root_ + path, text_) != FileRead::kRead) return {};
+    if (read_text(root_ + path, text_) != FileRead::read) return {};
     return parse_cpu_list(text_);
   }
 
@@ -109,7 +109,7 @@ Topology read_topology(std::span<const int> numbers, Cores cores, const std::str
       const std::vector<int> its = reader.sharers_of_cache(cpu.number);
       if (!its.empty()) cpu.cache = its.front();
     }
-    if (cores == Cores::kRead) cpu.core = reader.core_of(cpu.number);
+    if (cores == Cores::read) cpu.core = reader.core_of(cpu.number);
   }
   return topology;
 }

@@ -31,8 +31,8 @@ struct Cpu {
 using Topology = std::vector<Cpu>;
 
 enum class Cores {
-  kRead,    //
-  kIgnore,  // each CPU is a core of its own; saves a file for each CPU
+  read,    // which CPUs share a core, too
+  ignore,  // each CPU is a core of its own; saves a file for each CPU
 };
 
 // `numbers` are the CPUs that count, see affinity_list(). `root` is put before every path; empty

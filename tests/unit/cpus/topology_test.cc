@@ -45,7 +45,7 @@ void write_machine(FakeTree& tree) {
 TEST(Topology, SysfsTellsCoresCachesAndNodes) {
   FakeTree tree;
   write_machine(tree);
-  const Topology read = read_topology(first_cpus(10), Cores::kRead, tree.root());
+  const Topology read = read_topology(first_cpus(10), Cores::read, tree.root());
   EXPECT_EQ(read, (Topology{{0, 0, 0, 0},
                             {1, 1, 0, 0},
                             {2, 2, 2, 0},
@@ -62,12 +62,12 @@ TEST(Topology, OnlyTheCpusOfTheProcessCount) {
   FakeTree tree;
   write_machine(tree);
   const std::vector<int> ours = {4, 9};
-  EXPECT_EQ(read_topology(ours, Cores::kRead, tree.root()), (Topology{{4, 0, 0, 0}, {9, 9, 8, 1}}));
+  EXPECT_EQ(read_topology(ours, Cores::read, tree.root()), (Topology{{4, 0, 0, 0}, {9, 9, 8, 1}}));
 }
 
 TEST(Topology, AMachineThatTellsNothingIsFlat) {
   FakeTree tree;
-  EXPECT_EQ(read_topology(first_cpus(3), Cores::kRead, tree.root()),
+  EXPECT_EQ(read_topology(first_cpus(3), Cores::read, tree.root()),
             (Topology{{0, 0, 0, 0}, {1, 1, 0, 0}, {2, 2, 0, 0}}));
 }
 
@@ -77,7 +77,7 @@ TEST(Topology, FilesOfNonsenseTellNothing) {
   tree.write("/sys/devices/system/node/node0/cpulist", "\n");
   write_cpu(tree, 0, "what?", "-3");
   write_cpu(tree, 1, "99999999999999", "");
-  EXPECT_EQ(read_topology(first_cpus(2), Cores::kRead, tree.root()),
+  EXPECT_EQ(read_topology(first_cpus(2), Cores::read, tree.root()),
             (Topology{{0, 0, 0, 0}, {1, 1, 0, 0}}));
 }
 
@@ -87,12 +87,12 @@ TEST(Topology, AnOlderKernelNamesTheFileOfSiblingsDifferently) {
     tree.write(
         "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
         "0-1\n");
-  EXPECT_EQ(read_topology(first_cpus(2), Cores::kRead, tree.root()),
+  EXPECT_EQ(read_topology(first_cpus(2), Cores::read, tree.root()),
             (Topology{{0, 0, 0, 0}, {1, 0, 0, 0}}));
 }
 
 TEST(Topology, ThisMachineIsReadWithoutAFailure) {
-  EXPECT_EQ(read_topology(first_cpus(1), Cores::kRead).size(), 1u);
+  EXPECT_EQ(read_topology(first_cpus(1), Cores::read).size(), 1u);
 }
 
 TEST(CpuList, IsNumbersAndRangesUpToTheFirstNonsense) {
@@ -136,7 +136,7 @@ std::vector<int> cpus_of(const std::vector<Home>& homes) {
 TEST(Homes, PsOfACacheAndOfANodeAreConsecutive) {
   FakeTree tree;
   write_machine(tree);
-  const auto homes = make_homes(read_topology(first_cpus(10), Cores::kRead, tree.root()), 10);
+  const auto homes = make_homes(read_topology(first_cpus(10), Cores::read, tree.root()), 10);
   EXPECT_EQ(cpus_of(homes), (std::vector<int>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9}));
   EXPECT_EQ(homes[2].cache, (Range{0, 4}));
   EXPECT_EQ(homes[4].cache, (Range{4, 8}));
