@@ -77,6 +77,9 @@ struct Result {
   std::uint64_t turns = 0;  // goroutines that began to run, or went on
   std::uint64_t ended = 0;  //
   std::uint64_t steals = 0, far_steals = 0, stolen = 0, runnext_stolen = 0, probes = 0;
+  std::uint64_t cache_steals = 0;  // from a P under the same cache
+  std::uint64_t shared = 0,
+                far_shared = 0;  // taken from the global queue; from another node's shard
   std::uint64_t wakes = 0, spills = 0, searches = 0;
   Ns computing = 0, searching = 0, scheduling = 0;  // P time
   analysis::Histogram<> latency;                    // from ready to running
@@ -110,7 +113,7 @@ class Machine {
   void count_from(Ns time) { count_from_ = time; }
 
  private:
-  enum class Phase : std::uint8_t {
+  enum class Activity : std::uint8_t {
     idle,      // on the idle list
     waking,    // its thread was woken
     begins,    // looks for work
@@ -135,7 +138,7 @@ class Machine {
   };
 
   struct Proc {
-    Phase phase = Phase::idle;
+    Activity activity = Activity::idle;
     bool is_searching = false, was_patient = false, has_cpu = false, has_duty = false;
     Ns waking_until = 0;
     std::uint32_t epoch = 0;  // events of older ones are void
@@ -168,6 +171,8 @@ class Machine {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};  // not a P
+  static constexpr Ns kCopy = 1;                               // per goroutine that moves
   static constexpr std::uint32_t kCall = ~std::uint32_t{0};
   static constexpr std::uint32_t kTimer = kCall - 1;
 
@@ -175,9 +180,20 @@ class Machine {
     std::uint32_t searching, idle;
   };
 
+  // Of the global queue, as in sched/core/global_queue.h.
+  struct Queued {
+    TaskId task = kNoTask;
+    Ns since = 0;
+  };
+  struct Shard {
+    Ring<Queued> urgent, usual;
+  };
+
+  enum class Usual : std::uint8_t { share, spared };  // of a line that has not stood still
+
   // events
   void push(Ns time, std::uint32_t p, std::uint32_t epoch, std::uint64_t number);
-  void go_on(std::uint32_t p, Phase phase, Ns cost);
+  void go_on(std::uint32_t p, Activity activity, Ns cost);
   void step_of(std::uint32_t p);
   void timer_due();
   bool some_timer_is_due() const;
@@ -193,7 +209,11 @@ class Machine {
   TaskId look_around(std::uint32_t p, Ns& cost);
   TaskId take_inbox(std::uint32_t p);
   TaskId take_global(std::uint32_t p, Ns& cost);
-  std::size_t take_lines(std::vector<TaskId>& out, std::size_t most, bool spared);
+  bool lines_are_empty() const;
+  bool urgent_is_empty() const;
+  std::size_t take_lines(std::uint32_t p, std::vector<TaskId>& out, std::size_t most, Usual usual);
+  std::size_t take_line(std::uint32_t p, Ring<Queued> Shard::*line, std::vector<TaskId>& out,
+                        std::size_t most, Usual usual);
   TaskId pop(std::uint32_t p);
   void begin_search(std::uint32_t p, Ns cost);
   void go_round(std::uint32_t p, Ns cost);
@@ -241,13 +261,8 @@ class Machine {
   std::uint32_t searching_ = 0;
   std::uint64_t alive_ = 0, timers_ = 0, calls_ = 0;
   bool duty_is_taken_ = false;
-  std::int64_t visible_ = 0;  // goroutines that a searcher would see
-  Ring<TaskId> urgent_;
-  struct Spilled {
-    TaskId task = kNoTask;
-    Ns since = 0;
-  };
-  Ring<Spilled> usual_;
+  std::int64_t visible_ = 0;   // goroutines that a searcher would see
+  std::vector<Shard> shards_;  // one for each node
   std::uint32_t cpus_left_ = 0;
   Ring<std::uint32_t> wait_for_cpu_;
   Result result_;

@@ -63,12 +63,12 @@ Ns run_delay() {
   return sum;
 }
 
-struct Waits {
-  explicit Waits(std::size_t size) : ns(size) {}
+struct WaitTimes {
+  explicit WaitTimes(std::size_t size) : ns(size) {}
   std::vector<Ns> ns;  // each goroutine writes its own
 };
 
-void burst(const RealLoad& load, const Work& work, Waits& waits) {
+void burst(const RealLoad& load, const Work& work, WaitTimes& waits) {
   WaitGroup all;
   all.add(static_cast<int>(load.count));
   for (std::uint64_t i = 0; i < load.count; ++i) {
@@ -83,7 +83,7 @@ void burst(const RealLoad& load, const Work& work, Waits& waits) {
 }
 
 // Node 1 is the root; node i has the children 2i and 2i + 1.
-void fork(const RealLoad& load, const Work& work, Waits& waits, std::uint64_t node, Ns ready) {
+void fork(const RealLoad& load, const Work& work, WaitTimes& waits, std::uint64_t node, Ns ready) {
   waits.ns[node] = base::now_ns() - ready;
   if (node >= load.count) return work.take(load.work);
   WaitGroup children;
@@ -98,7 +98,7 @@ void fork(const RealLoad& load, const Work& work, Waits& waits, std::uint64_t no
   children.wait();
 }
 
-void ping_pong(const RealLoad& load, const Work& work, Waits& waits, std::uint64_t pairs) {
+void ping_pong(const RealLoad& load, const Work& work, WaitTimes& waits, std::uint64_t pairs) {
   WaitGroup all;
   all.add(static_cast<int>(2 * pairs));
   for (std::uint64_t pair = 0; pair < pairs; ++pair) {
@@ -147,7 +147,7 @@ Real measure(const RealLoad& load, int procs, int runs, const Work& work) {
       const std::size_t size = load.name == "fork-join"   ? 2 * load.count
                                : load.name == "ping-pong" ? pairs * load.count
                                                           : load.count;
-      Waits waits(size);
+      WaitTimes waits(size);
       const Ns delayed = run_delay();
       const Ns begin = base::now_ns();
       if (load.name == "burst") burst(load, work, waits);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace magpie::lab {
@@ -32,7 +33,8 @@ class Walk {
 
 class Rings : public Victims {
  public:
-  Rings(std::uint32_t thief, std::uint32_t procs, Topology topology, const sched::IdleMask& idle)
+  Rings(std::uint32_t thief, std::uint32_t procs, const Topology& topology,
+        const sched::IdleMask& idle)
       : home_(topology.home_of(thief, procs)), victims_(home_, thief, procs, idle, detours_) {}
   void begin(base::Random& random, int round) override {
     victims_.begin_round(round, random.next());
@@ -64,7 +66,7 @@ class Uniform : public Victims {
 
 class NearFirst : public Victims {
  public:
-  NearFirst(std::uint32_t thief, std::uint32_t procs, Topology topology)
+  NearFirst(std::uint32_t thief, std::uint32_t procs, const Topology& topology)
       : thief_(thief), procs_(procs), group_(topology.group == 0 ? procs : topology.group) {}
   void begin(base::Random& random, int) override {
     first_ = thief_ / group_ * group_;
@@ -104,7 +106,7 @@ class Random1 : public Victims {
 
 class MostlyNear : public Victims {
  public:
-  MostlyNear(std::uint32_t thief, std::uint32_t procs, Topology topology)
+  MostlyNear(std::uint32_t thief, std::uint32_t procs, const Topology& topology)
       : thief_(thief), procs_(procs), topology_(topology) {}
   void begin(base::Random& random, int) override {
     const bool near = random.next() % 20 != 0 || topology_.group == 0;
@@ -118,7 +120,7 @@ class MostlyNear : public Victims {
 
  private:
   std::uint32_t thief_, procs_, victim_ = kNoVictim;
-  Topology topology_;
+  const Topology& topology_;
 };
 
 // The fuller of two, then all others: load before distance.
@@ -165,14 +167,23 @@ class ByNumber : public Victims {
 
 }  // namespace
 
+Topology topology_of(const std::string& levels, std::uint32_t procs) {
+  const auto machine = cpus::parse_topology(levels);
+  if (!machine) throw std::invalid_argument("no machine is like " + levels);
+  Topology topology;
+  topology.homes = cpus::make_homes(*machine, procs);
+  return topology;
+}
+
 cpus::Home Topology::home_of(std::uint32_t p, std::uint32_t procs) const {
+  if (!homes.empty()) return homes[p];
   cpus::Range near = {0, procs};
   if (group != 0) near = {p / group * group, std::min(procs, p / group * group + group)};
   return {.cpu = -1, .sibling = p, .cache = near, .node = near, .is_flat = near.size() == procs};
 }
 
 std::unique_ptr<Victims> make_victims(Order order, std::uint32_t thief, std::uint32_t procs,
-                                      Topology topology, const sched::IdleMask& idle,
+                                      const Topology& topology, const sched::IdleMask& idle,
                                       const std::vector<std::uint32_t>& waiting) {
   switch (order) {
     case Order::rings:

@@ -1,3 +1,4 @@
+#include <magpie/blocking.h>
 #include <magpie/dump.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ CodePlace code_place(std::uintptr_t pc, symbol::Names names) {
   return {pc, place.function, place.file, place.line, place.module, place.offset};
 }
 
-GoroutineInfo info_of(const Group& group, const Waits& waits) {
+GoroutineInfo info_of(const Group& group, const WaitGraph& waits) {
   GoroutineInfo info;
   info.id = group.ids[0];
   info.ids.assign(group.ids, group.ids + std::min(group.count, Group::kMostIds));
@@ -35,7 +36,7 @@ GoroutineInfo info_of(const Group& group, const Waits& waits) {
     describe_object(object, sizeof object, group);
     info.object_text = object;
     info.waited_for = std::chrono::nanoseconds(group.waited_ns);
-    if (const Waits::Wait* wait = waits.find(info.id)) info.waits_for = wait->owner;
+    if (const WaitGraph::Wait* wait = waits.find(info.id)) info.waits_for = wait->owner;
   } else if (group.in_blocking_call) {
     info.reason = "blocking call";
   }
@@ -48,18 +49,23 @@ GoroutineInfo info_of(const Group& group, const Waits& waits) {
   return info;
 }
 
-// Calls f(snapshot) if a runtime runs.
+// Calls f(snapshot) if a runtime runs. It may take long. So a goroutine declares that it blocks its
+// P: others run there meanwhile.
 template <class F>
 void with_snapshot(Fold fold, F f) {
   Snapshot snapshot;
   auto folding = fold == Fold::yes ? Snapshot::Folding::yes : Snapshot::Folding::no;
-  if (current_m() != nullptr) {
-    snapshot.take(folding);
-  } else {
-    Visit visit;
-    if (!visit) return;
-    snapshot.take(folding);
+  if (current_m() == nullptr) {
+    {
+      Visit visit;
+      if (!visit) return;
+      snapshot.take(folding);
+    }
+    return f(snapshot);
   }
+  snapshot.list();
+  magpie::detail::BlockingCall without_p;
+  snapshot.take(folding);
   f(snapshot);
 }
 
@@ -71,7 +77,7 @@ GoroutineDump dump_goroutines(Fold fold) {
     result.goroutines = snapshot.goroutines();
     for (const Group* group : snapshot) result.groups.push_back(info_of(*group, snapshot.waits()));
     std::vector<std::uint64_t> cycle;
-    snapshot.waits().for_each_in_cycles([&](const Waits::Wait* wait) {
+    snapshot.waits().for_each_in_cycles([&](const WaitGraph::Wait* wait) {
       if (wait != nullptr) return cycle.push_back(wait->id);
       result.cycles.push_back(std::move(cycle));
       cycle.clear();

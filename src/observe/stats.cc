@@ -1,6 +1,9 @@
 #include <magpie/stats.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "base/clock.h"
 #include "sched/entry.h"
@@ -87,29 +90,62 @@ void add(ProcStats& sum, const ProcStats& one) {
   sum.busy_ns += one.busy_ns;
 }
 
-void count_states(Stats& stats) {
-  Entry entry;
-  runtime->records.for_each([&stats](G* g) {
-    switch (g->state.load(base::relaxed)) {
-      case GState::free:
-      case GState::ended:
-        return;
-      case GState::fresh:
-        ++stats.fresh;
-        return;
-      case GState::runnable:
-        ++stats.runnable;
-        return;
-      case GState::running:
-        ++stats.running;
-        return;
-      case GState::waiting:
-        ++stats.waiting;
-        return;
-    }
-  });
+void count_state(Stats& stats, GState state) {
+  switch (state) {
+    case GState::free:
+    case GState::ended:
+      return;
+    case GState::fresh:
+      ++stats.fresh;
+      return;
+    case GState::runnable:
+      ++stats.runnable;
+      return;
+    case GState::running:
+      ++stats.running;
+      return;
+    case GState::waiting:
+      ++stats.waiting;
+      return;
+  }
 }
 
+void count_states(Stats& stats, std::span<const G> records) {
+  for (const G& g : records) count_state(stats, g.state.load(base::relaxed));
+}
+
+// A look at a million goroutines takes milliseconds. So a goroutine is inside only to find the next
+// slab: while it looks, sysmon may take its P, and it may be stopped. The records stay while it
+// runs.
+void count_states_as_goroutine(Stats& stats) {
+  for (GPools::Walk walk;; ++walk.slab) {
+    std::span<const G> records;
+    {
+      Entry entry;
+      records = runtime->records.carved_in(walk);
+    }
+    if (records.empty()) return;
+    count_states(stats, records);
+  }
+}
+
+// A plain thread visits for a part of a slab at a time, as run() waits for visits before it ends.
+void count_states_as_thread(Stats& stats, std::uint64_t generation) {
+  constexpr std::size_t kAtOnce = 16'384;
+  std::size_t first = 0;
+  for (GPools::Walk walk;;) {
+    Visit visit;
+    if (!visit || runtime->generation != generation) return;
+    std::span<const G> records = runtime->records.carved_in(walk);
+    if (records.empty()) return;
+    std::span<const G> rest = records.subspan(first);
+    count_states(stats, rest.first(std::min(kAtOnce, rest.size())));
+    first = rest.size() > kAtOnce ? first + kAtOnce : 0;
+    if (first == 0) ++walk.slab;
+  }
+}
+
+// All but what takes a look at every goroutine.
 Stats read() {
   Stats stats;
   std::int64_t now_ns = base::now_ns();
@@ -137,16 +173,27 @@ Stats read() {
   stats.throttled_periods = throttling.throttled_periods;
   stats.throttled_ns = static_cast<std::int64_t>(throttling.throttled_ns);
   stats.goroutines = num_goroutines();
-  count_states(stats);
   return stats;
 }
 
 }  // namespace
 
 Stats stats() {
-  if (current_m() != nullptr) return read();
-  Visit visit;
-  return visit ? read() : Stats{};
+  if (current_m() != nullptr) {
+    Stats stats = read();
+    count_states_as_goroutine(stats);
+    return stats;
+  }
+  Stats stats;
+  std::uint64_t generation;
+  {
+    Visit visit;
+    if (!visit) return stats;
+    stats = read();
+    generation = runtime->generation;
+  }
+  count_states_as_thread(stats, generation);
+  return stats;
 }
 
 }  // namespace magpie

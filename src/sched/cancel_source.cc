@@ -39,9 +39,12 @@ bool CancelSource::has_expired_unseen() const {
   return deadline_ns != kNever && base::now_ns() >= deadline_ns;
 }
 
+bool CancelSource::is_unwatched() const {
+  return deadline_ns_ != kNever && sched::is_over(timer_run_);
+}
+
 bool CancelSource::has_expired_unwatched() const {
-  if (deadline_ns_ == kNever || !sched::is_over(timer_run_)) return false;
-  return base::now_ns() >= deadline_ns_;
+  return is_unwatched() && base::now_ns() >= deadline_ns_;
 }
 
 bool CancelSource::wait(Waiter& waiter, std::int64_t deadline_ns, WaitReason reason,

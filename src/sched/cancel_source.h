@@ -37,6 +37,9 @@ class CancelSource {
   bool has_expired_unseen() const;
   // The same for any caller: nobody else looks after the deadline. Once true it stays true.
   bool has_expired_unwatched() const;
+  // It has a deadline, and the run() whose timer looks after it has ended.
+  bool is_unwatched() const;
+  std::int64_t deadline_ns() const { return deadline_ns_; }
   // The deadline that the caller has to look after while it waits. kNever: none.
   std::int64_t deadline_to_watch() const;
 

@@ -29,7 +29,7 @@ bool queue_up(M* m, G* g, void*) {
 bool give_way(M* m, G* g, void*) {
   if (g->state.load(base::relaxed) == GState::running)
     g->state.store(GState::runnable, base::relaxed);
-  runtime->global.push({&g, 1});
+  runtime->global.push(g);
   wake_searcher(m);
   return true;
 }
@@ -39,9 +39,14 @@ bool give_way(M* m, G* g, void*) {
 M* enter_runtime_slow(M* m) {
   runtime->chaos.disturb();
   if (m->grip.keep()) {
-    bool stays = m->current->bound || !runtime->options.preempt || !runtime->chaos.one_in(2);
+    bool is_asked = m->p->must_give_way;
+    if (is_asked) m->p->must_give_way = false;
+    bool stays =
+        m->current->bound || !(is_asked || (runtime->options.preempt && runtime->chaos.one_in(2)));
     return stays ? m : switch_away(m, m->current, nullptr, give_way, nullptr);
   }
+  if (m->signalled.load(base::relaxed)) [[unlikely]]
+    runtime->preemption.let_in();
   wake_successor(m, this_cpu());
   m->p = nullptr;
   if (m->current->bound) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "sched/core/m.h"
+#include "sched/core/p.h"
 #include "sched/current.h"
 
 namespace magpie::sched {
@@ -35,6 +36,10 @@ namespace magpie::sched {
 
 // A random number from m's P. Inside.
 std::uint32_t random_of(M* m);
+
+// Whether a select on m's P begins with a guess. Inside. See chan/select.cc.
+inline bool guesses_in_select(M* m) { return m->p->guesses_in_select; }
+inline void set_guesses_in_select(M* m, bool guesses) { m->p->guesses_in_select = guesses; }
 
 class Entry {
  public:

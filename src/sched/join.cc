@@ -253,7 +253,7 @@ bool untell_goroutine(Waiter& self, void* joined) {
   Presence presence;
   if (presence.generation() != ref.generation) return false;
   JoinWord& join = g_of(ref.task)->join;
-  for (int turn = 1;; ++turn) {
+  for (int spin = 1;; ++spin) {
     switch (join.withdraw(&self, wait.withdrawn)) {
       case JoinWord::Withdrawn::yes:
         return true;
@@ -261,7 +261,7 @@ bool untell_goroutine(Waiter& self, void* joined) {
         return false;
       case JoinWord::Withdrawn::not_yet:  // a few instructions behind
         base::cpu_relax();
-        if (turn % 100 == 0) sched_yield();
+        if (spin % 100 == 0) sched_yield();
     }
   }
 }

@@ -71,6 +71,13 @@ constexpr bool others_could_run(const View& now) {
 
 inline constexpr std::int64_t kSparedNs = 70'000'000;  // a usual line is spared for this long
 
+// A P takes from the shard of its own node until the oldest of another shard has waited so much
+// longer. The one with the lowest rank goes first; the rank of another's shard is its oldest time.
+inline constexpr std::int64_t kShardLeadNs = 10'000'000;
+constexpr std::int64_t rank_of_own_shard(std::int64_t oldest_ns) {
+  return oldest_ns - kShardLeadNs;
+}
+
 // The share of a line that one of `procs` Ps takes.
 constexpr std::size_t share_of_line(std::size_t size, std::size_t procs) {
   return std::min(size, size / procs + 1);

@@ -42,7 +42,7 @@ inline G* numbered(M* m, G* g) {
 // Null: there is no memory.
 G* new_goroutine(M* m) {
   P* p = m->p;
-  G* g = p->records.take(runtime->records);
+  G* g = p->records.take(runtime->records, p->home.node_number);
   if (g == nullptr) return nullptr;
   if (p->next_id == p->ids_end) {
     p->next_id = runtime->next_ids.fetch_add(kIdsPerBlock, base::relaxed);
@@ -55,7 +55,7 @@ G* new_goroutine(M* m) {
 
 G* new_goroutine_outside() {
   G* g;
-  if (runtime->records.take({&g, 1}) == 0) throw std::bad_alloc();
+  if (runtime->records.take(runtime->homes.node_here(), {&g, 1}) == 0) throw std::bad_alloc();
   g->id = runtime->next_ids.fetch_add(1, base::relaxed);
   g->creator = 0;
   return g;
@@ -120,6 +120,10 @@ namespace {
 }
 
 }  // namespace
+
+void throw_empty_function() {
+  throw std::invalid_argument("magpie: an empty function, or a null pointer, to be called later");
+}
 
 Task* make_task() {
   M* m = current_m();

@@ -28,7 +28,7 @@ class Visit {
 // is no such thread.
 void set_library_thread(bool (*is_awaited)());
 
-// The calling thread is that thread: its visits do not hide deadlocks.
+// The calling thread is that thread: its visits do not count (deadlock.h).
 void visit_unnoted();
 
 }  // namespace magpie::sched

@@ -39,9 +39,8 @@ void Waiter::wait(WaitReason reason, bool (*commit)(Waiter&, void*), void* argum
   park(
       reason,
       [](M*, G*, void* mine) {
-        Step now =
-            // after its commit the waiter, and its stack, may be gone
-            *static_cast<Step*>(mine);
+        // A copy: after its commit the waiter, and its stack, may be gone.
+        Step now = *static_cast<Step*>(mine);
         return now.commit(*now.self, now.argument);
       },
       &step);

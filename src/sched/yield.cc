@@ -29,7 +29,7 @@ void yield_to(M* m, G* next) {
   G* next = nullptr;
   if (!loop_is_wanted(m)) {
     do {
-      next = runtime->global.pop();
+      next = runtime->global.pop(m->p->home.node_number);
     } while (next != nullptr && !admit(m, next));
     bool is_stopped = next == nullptr;
     if (is_stopped) next = runtime->global.pop_stopped();

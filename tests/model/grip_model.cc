@@ -90,6 +90,20 @@ struct Taking : model::Scenario<2> {
   void after() override { RL_ASSERT(uses(RL_INFO) == entries); }
 };
 
+// Sysmon asks, and leaves that to the M to find at an entry. Later it withdraws, and takes the P.
+template <int entries>
+struct AskedBefore : Taking<entries, 1> {
+  void run_taker() {
+    if (this->m.grip.ask()) {
+      rl::yield(1, RL_INFO);
+      this->m.grip.withdraw();
+    }
+    Taking<entries, 1>::run_taker();
+  }
+
+  void thread(unsigned index) override { index == 0 ? this->run_m() : run_taker(); }
+};
+
 // The P goes to another M, which passes it on to the goroutine that waits for it.
 struct Stopped : model::Scenario<3> {
   Thread m;
@@ -204,6 +218,7 @@ int main(int argc, char** argv) {
       .explore<Taking<1, 2>>("one entry, two tries", model::full())
       .explore<Taking<2, 2>>("two entries, two tries", model::bounded(5))
       .explore<Taking<3, 2>>("three entries, two tries", model::bounded(4))
+      .explore<AskedBefore<2>>("two entries, asked before", model::bounded(5))
       .explore<Stopped>("stopped by a signal", model::bounded(3))
       .explore<GivenAway>("gives its P away", model::full())
       .report();

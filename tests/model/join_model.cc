@@ -94,11 +94,11 @@ struct Pair {
   template <class Resumed>
   void meet_entry(Resumed resumed) {
     switch (claim.meet_entry()) {
-      case ClaimWord::Entry::run:
+      case ClaimWord::Fate::run:
         return resumed();
-      case ClaimWord::Entry::drop:
+      case ClaimWord::Fate::drop:
         return;
-      case ClaimWord::Entry::free_record:
+      case ClaimWord::Fate::free_record:
         return free_record();
     }
   }

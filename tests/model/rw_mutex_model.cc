@@ -21,6 +21,10 @@
 //                                 lock
 // Mutant MUTANT_STAYS_COUNTED     a reader that gave up stays counted
 // Mutant MUTANT_LEAVES_LINE       a woken writer that gives up does not look at the line
+// Mutant MUTANT_OPENS_ANYWAY      stripes are opened beside a writer
+// Mutant MUTANT_SUM_LOST          who came by a stripe is not counted when it is closed
+// Mutant MUTANT_WORD_FIRST        the word gives up the stripes before they are closed
+// Mutant MUTANT_EXACT_STRIPED     a reader leaves by the word, and the stripes seem closed
 // Mutant MUTANT_NOT_DEPARTING     those who are let in by a writer that gives up are not counted as
 //                                 departing
 #include "model_run.h"
@@ -31,8 +35,10 @@
 namespace {
 
 using magpie::base::Atomic;
+using magpie::base::relaxed;
 using magpie::base::release;
 using magpie::sync::RWCounts;
+using magpie::sync::RWStripe;
 using magpie::sync::RWWord;
 using model::chosen;
 
@@ -49,12 +55,47 @@ struct RWMutex {
   rl::var<int> woken;
   rl::var<int> let_in[kMost];
   model::WakeUp wake_up[kMost];
+  struct Stripe {
+    RWStripe::Word word{0};
+  } stripes[2];
 
   RWMutex() {
     readers(RL_INFO) = 0;
     woken(RL_INFO) = 0;
     for (auto& mark : let_in) mark(RL_INFO) = 0;
   }
+
+  void open_stripes() {
+    list_lock.lock();
+    if (RWWord::try_open(word) || chosen<"MUTANT_OPENS_ANYWAY">()) {
+      for (Stripe& stripe : stripes) RWStripe::open(stripe.word);
+    }
+    list_lock.unlock();
+  }
+
+  bool is_striped() {
+    std::uint64_t now = word.load(relaxed);
+    if (chosen<"MUTANT_EXACT_STRIPED">() && now < RWWord::kStriped) return false;
+    return RWWord::is_striped(now);
+  }
+
+  void close_stripes() {
+    if (!is_striped()) return;
+    if (chosen<"MUTANT_WORD_FIRST">()) (void)RWWord::take_over(word, 0);
+    std::uint64_t sum = 0;
+    for (Stripe& stripe : stripes) sum += RWStripe::close(stripe.word);
+    if (chosen<"MUTANT_SUM_LOST">()) sum = 0;
+    if (chosen<"MUTANT_WORD_FIRST">()) {
+      word.fetch_add(sum, release);
+    } else {
+      RL_ASSERT(RWWord::take_over(word, sum));
+    }
+  }
+
+  // The stripes belong to none of the readers. Whether they may be open is known at compile time:
+  // a look at the word is one more step.
+  enum class Stripes { none, first, second };
+  static int index_of(Stripes stripe) { return stripe == Stripes::first ? 0 : 1; }
 
   RWWord::WriterList line() {
     return writers.size() == 0 ? RWWord::WriterList::served : RWWord::WriterList::unserved;
@@ -80,6 +121,7 @@ struct RWMutex {
       auto others = will_be_served ? all : line();
       if (chosen<"MUTANT_NO_CALL">() && newcomer) all = RWWord::WriterList::served;
       if (chosen<"MUTANT_FORGETS_LINE">()) others = RWWord::WriterList::served;
+      close_stripes();
       auto announced = RWWord::announce(word, counts, others, all);
       if (announced == RWWord::Announced::holds) {
         list_lock.unlock();
@@ -129,6 +171,7 @@ struct RWMutex {
     woken(RL_INFO) = 0;
     bool holds = false;
     if (line() == RWWord::WriterList::unserved && !chosen<"MUTANT_LEAVES_LINE">()) {
+      close_stripes();
       holds = RWWord::announce(word, counts, line(), line()) == RWWord::Announced::holds;
     }
     list_lock.unlock();
@@ -143,7 +186,12 @@ struct RWMutex {
 
   // False: it got in line and was dropped there, or gave up.
   enum class Fate { usual, dropped, cancelled };
-  bool lock_shared(int self, Fate fate) {
+  bool lock_shared(int self, Fate fate, Stripes stripe) {
+    if (RWWord::try_add_reader(word)) return true;
+    if (stripe != Stripes::none && is_striped() &&
+        RWStripe::try_enter(stripes[index_of(stripe)].word)) {
+      return true;
+    }
     if (RWWord::add_reader(word)) return true;
     list_lock.lock();
     bool admitted = RWWord::use_admission(counts);
@@ -175,7 +223,11 @@ struct RWMutex {
     return listed;
   }
 
-  void unlock_shared() {
+  void unlock_shared(Stripes stripe) {
+    if (stripe != Stripes::none && is_striped() &&
+        RWStripe::try_leave(stripes[index_of(stripe)].word)) {
+      return;
+    }
     if (RWWord::remove_reader(word)) return;
     list_lock.lock();
     RL_ASSERT(counts.departing != 0);
@@ -234,12 +286,15 @@ struct RWMutex {
 };
 
 // What each thread does: w writes, W writes twice and is starving, r reads, d reads, but is dropped
-// if it has to wait; c and q write and read, but give up if they have to wait; - is nobody.
+// if it has to wait; c and q write and read, but give up if they have to wait; s opens the stripes
+// and reads; - is nobody. With an s, readers leave by another stripe than they came by.
 template <char first, char second, char third>
 struct Use : model::Scenario<third == '-' ? 2 : 3> {
   static constexpr int kThreads = third == '-' ? 2 : 3;
   static constexpr int kVisits = kThreads + (first == 'W') + (second == 'W') + (third == 'W');
-  static constexpr bool reads(char does) { return does == 'r' || does == 'q'; }
+  static constexpr bool reads(char does) { return does == 'r' || does == 'q' || does == 's'; }
+  static constexpr bool kStriped = first == 's' || second == 's' || third == 's';
+  using Stripes = RWMutex::Stripes;
   static constexpr int kReaders = reads(first) + reads(second) + reads(third);
 
   RWMutex mutex;
@@ -258,10 +313,16 @@ struct Use : model::Scenario<third == '-' ? 2 : 3> {
     } else if (does == 'W') {
       write(self, RWMutex::Patience::starving);
       write(self, RWMutex::Patience::starving);
-    } else if (mutex.lock_shared(self, does == 'd'   ? RWMutex::Fate::dropped
-                                       : does == 'q' ? RWMutex::Fate::cancelled
-                                                     : RWMutex::Fate::usual)) {
-      read();
+    } else if (does == 's') {
+      mutex.open_stripes();
+      (void)mutex.lock_shared(self, RWMutex::Fate::usual, Stripes::first);
+      read(Stripes::second);
+    } else if (mutex.lock_shared(self,
+                                 does == 'd'   ? RWMutex::Fate::dropped
+                                 : does == 'q' ? RWMutex::Fate::cancelled
+                                               : RWMutex::Fate::usual,
+                                 kStriped ? Stripes::first : Stripes::none)) {
+      read(kStriped ? Stripes::second : Stripes::none);
     } else {
       (void)is_last();
     }
@@ -274,15 +335,22 @@ struct Use : model::Scenario<third == '-' ? 2 : 3> {
     mutex.unlock();
     if (last) mutex.memory.destroy();
   }
-  void read() {
+  void read(Stripes way_out) {
     (void)static_cast<int>(value(RL_INFO));
     bool last = is_last();
-    mutex.unlock_shared();
+    mutex.unlock_shared(way_out);
     if (last && kReaders == 1) mutex.memory.destroy();  // else other readers may still hold it
   }
   bool is_last() { return to_come.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-  void after() override { RL_ASSERT(mutex.word.peek() == 0); }
+  void after() override {
+    std::uint64_t count = mutex.word.peek();
+    if (RWWord::is_striped(count)) {
+      count -= RWWord::kStriped;
+      for (auto& stripe : mutex.stripes) count += stripe.word.peek() - RWStripe::kNone;
+    }
+    RL_ASSERT(count == 0);
+  }
 };
 
 }  // namespace
@@ -305,5 +373,14 @@ int main(int argc, char** argv) {
       .explore<Use<'c', 'c', 'r'>>("two writers that give up, a reader", model::bounded(3))
       .explore<Use<'c', 'q', 'r'>>("a writer and a reader that give up, a reader",
                                    model::bounded(4))
+      .explore<Use<'w', 's', '-'>>("a writer, a reader with stripes", model::bounded(6))
+      .explore<Use<'s', 's', '-'>>("two readers with stripes", model::bounded(4))
+      .explore<Use<'s', 'r', '-'>>("a reader that opens stripes, a reader", model::bounded(4))
+      .explore<Use<'w', 's', 'r'>>("a writer, two readers with stripes", model::bounded(2))
+      .explore<Use<'w', 'w', 's'>>("two writers, a reader with stripes", model::bounded(3))
+      .explore<Use<'w', 's', 'q'>>("a writer, a reader with stripes, a reader that gives up",
+                                   model::bounded(2))
+      .explore<Use<'c', 's', 'r'>>("a writer that gives up, two readers with stripes",
+                                   model::bounded(2))
       .report();
 }

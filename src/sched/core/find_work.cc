@@ -44,6 +44,10 @@ G* own_turn_of_inbox(P* p, G* g) {
   return g;
 }
 
+GlobalQueue::Taker taker_of(const P* p) {
+  return {p->home.node_number, p->home.node.size(), runtime->ps.count()};
+}
+
 // The entry is surely the goroutine's own, and not left behind by a joiner.
 G* take_stopped(M* m) {
   G* g = runtime->global.pop_stopped();
@@ -80,7 +84,7 @@ G* take_stopped_if_due(M* m) {
   G* few[Inbox::kPlaces];
   bool a_p_is_idle = runtime->search.view().idle != 0;
   std::size_t most = policy::most_at_look(a_p_is_idle || !may_set_aside(p));
-  std::size_t count = runtime->global.pop_few(runtime->ps.count(), {few, most});
+  std::size_t count = runtime->global.pop_few(taker_of(p), {few, most});
   if (count != 0) {
     p->counters.global_batches.increment();
     if (traced()) trace_p(p, Kind::global_take, count);
@@ -146,10 +150,11 @@ G* take_due_timer(M* m) {
 // Step 7: the P has nothing of its own.
 G* take_global_share(M* m) {
   P* p = m->p;
-  G* share[RunQueue::kHalf];
   p->counters.looks.increment();
+  if (runtime->global.empty()) return nullptr;
+  G* share[RunQueue::kHalf];
   if (G* g = take_stopped_if_due(m)) return g;
-  std::size_t count = runtime->global.pop_share(runtime->ps.count(), share);
+  std::size_t count = runtime->global.pop_share(taker_of(p), share);
   if (count == 0) return take_stopped(m);
   p->counters.global_batches.increment();
   if (traced()) trace_p(p, Kind::global_take, count);

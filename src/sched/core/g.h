@@ -28,11 +28,16 @@
 #include "base/cpu.h"
 #include "sched/core/join_word.h"
 #include "sched/wait_reason.h"
+#include "stack/pools.h"
 #include "stack/stack.h"
 
 namespace magpie::sched {
 
 struct M;
+
+// Nodes beyond share the shards of the global queue, and the memory, of others.
+inline constexpr std::uint32_t kMostNodes = 16;
+static_assert(kMostNodes == stack::Pools::kMost);
 
 enum class GState : std::uint8_t { free, fresh, runnable, running, waiting, ended };
 
@@ -70,7 +75,8 @@ struct alignas(base::kCacheLine) G {
   WaitReason reason() const { return without_mark(wait_reason.load(base::relaxed)); }
 
   bool joinable = false;              // fixed while started
-  bool asked_for_stack = false;       // fixed while started: extra->stack_size is not 0
+  bool asked_for_stack : 1 = false;   // fixed while started: extra->stack_size is not 0
+  std::uint8_t node : 7 = 0;          // fixed after construction: whose memory it is
   base::Relaxed<bool> bound = false;  // its owner writes: it stays on its thread, see bound.h
   // While it waits: the low bits of the address of the record, on its stack, that tells what it
   // waits for. park() writes it, see wait_object.h.

@@ -30,7 +30,10 @@ std::size_t GPool::take(std::span<G*> out) {
   slab.carved += count;
   // Caches are used from their end. So the lowest address is last in the array, and memory is
   // touched upwards.
-  for (std::size_t i = 0; i < count; ++i) out[i] = new (slab.records + slab.carved - 1 - i) G;
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = new (slab.records + slab.carved - 1 - i) G;
+    out[i]->node = node_;
+  }
   return count;
 }
 
@@ -46,7 +49,7 @@ bool GPool::add_slab_locked() {
   std::size_t bytes = slab_count_ == 0
                           ? kFirstSlabBytes
                           : std::min(last_slab_locked().mapped_bytes * 4, kLargestSlabBytes);
-  std::size_t room = GlobalQueue::bytes_of_room(bytes / sizeof(G));
+  std::size_t room = ChunkStore::bytes_of_room(bytes / sizeof(G));
   std::size_t capacity = (bytes - room) / sizeof(G);
   bool has_room =
       (slabs_.capacity() > slab_count_ || slabs_.grow_to(2 * slab_count_ + kFirstSlabs)) &&
@@ -59,12 +62,34 @@ bool GPool::add_slab_locked() {
   auto* memory = static_cast<std::byte*>(mapping);
   slabs_[slab_count_++] = Slab{mapping, bytes, reinterpret_cast<G*>(memory), capacity, 0};
   records_ += capacity;
-  queue_.add_room(memory + capacity * sizeof(G), room);
+  chunks_.add_room(memory + capacity * sizeof(G), room);
   return true;
 }
 
-void GCache::give_oldest(GPool& pool, std::size_t count) {
-  pool.give({free_.data(), count});
+std::size_t GPools::take(std::uint32_t node, std::span<G*> out) {
+  std::size_t taken = pools_[node].take(out);
+  for (std::uint32_t other = 0; taken == 0 && other < count(); ++other)
+    if (other != node) taken = pools_[other].take(out);
+  return taken;
+}
+
+void GPools::give(std::span<G* const> records) {
+  if (count() == 1) return pools_[0].give(records);
+  constexpr std::size_t kAtOnce = 128;
+  std::array<G*, kAtOnce> some;
+  for (std::uint32_t node = 0; node < count(); ++node) {
+    std::size_t found = 0;
+    for (G* g : records) {
+      if (g->node != node) continue;
+      some[found++] = g;
+      if (found == kAtOnce) pools_[node].give({some.data(), std::exchange(found, 0)});
+    }
+    if (found != 0) pools_[node].give({some.data(), found});
+  }
+}
+
+void GCache::give_oldest(GPools& pools, std::size_t count) {
+  pools.give({free_.data(), count});
   std::copy(free_.begin() + static_cast<std::ptrdiff_t>(count),
             free_.begin() + static_cast<std::ptrdiff_t>(count_), free_.begin());
   count_ = count_ - count;

@@ -113,16 +113,16 @@ class ClaimWord {
   void reset() { word_.store(kQueued, base::relaxed); }
 
   // What an M does with an entry that it took from a queue.
-  enum class Entry { run, drop, free_record };
+  enum class Fate { run, drop, free_record };
 
-  [[nodiscard]] Entry meet_entry() {
+  [[nodiscard]] Fate meet_entry() {
     std::uint8_t now = word_.load(base::acquire);
     for (;;) {
-      if (now == kTaken || now == kDropped) return Entry::run;
+      if (now == kTaken || now == kDropped) return Fate::run;
       std::uint8_t to = now == kQueued ? kTaken : kDropped;
       if (word_.compare_exchange_weak(now, to, base::acq_rel, base::acquire)) {
-        if (now == kQueued) return Entry::run;
-        return now == kRetired ? Entry::free_record : Entry::drop;
+        if (now == kQueued) return Fate::run;
+        return now == kRetired ? Fate::free_record : Fate::drop;
       }
     }
   }
@@ -140,10 +140,9 @@ class ClaimWord {
     return word_.compare_exchange_strong(expected, kClaimed, base::acq_rel, base::relaxed);
   }
 
-  // The joiner calls this instead of claim() when it removed the only entry itself.
-  void take_removed() {
-    word_.store(kTaken, base::relaxed);
-  }  // relaxed: no other thread knows of it
+  // The joiner calls this instead of claim() when it removed the only entry itself. Relaxed: no
+  // other thread knows of it.
+  void take_removed() { word_.store(kTaken, base::relaxed); }
 
   // The joiner is through with the record. True: the joiner frees it. False: the M that meets the
   // entry does.

@@ -109,7 +109,7 @@ void start_on_own_stack(M* m, G* g) {
 }
 
 bool has_spare(M* m) {
-  if (m->spare == nullptr) m->spare = m->p->stacks.take(runtime->stacks);
+  if (m->spare == nullptr) m->spare = m->p->stacks.take(runtime->stacks, m->p->home.node_number);
   return m->spare != nullptr;
 }
 
@@ -125,7 +125,7 @@ void give_back_own_stack(M* m) {
   if (fresh->creator == 0) return nullptr;
   G* stopped = runtime->global.pop_stopped();
   if (stopped == nullptr) return nullptr;
-  runtime->global.push_front({&fresh, 1});
+  runtime->global.push_front(m->p->home.node_number, {&fresh, 1});
   wake_searcher(m);
   return stopped;
 }
@@ -143,7 +143,9 @@ void loop(M* m) {
       continue;
     }
     if (g->stack != nullptr) end_loop_for(m, g);  // most wait again soon: not worth a move
-    if (runtime->has_enough_preempted()) [[unlikely]] {
+    // On a stack of g's own size the loop runs g: no other goroutine may have that stack.
+    bool is_for_any = m->loop_stack->pooled;
+    if (is_for_any && runtime->has_enough_preempted()) [[unlikely]] {
       if (G* stopped = take_stopped_instead_of(m, g)) {
         m->start_with = stopped;
         continue;
@@ -155,7 +157,7 @@ void loop(M* m) {
       continue;
     }
     bool wants_own_stack = g->extra != nullptr && g->extra->stack_size != 0;
-    if (wants_own_stack && m->loop_stack->pooled) {
+    if (wants_own_stack && is_for_any) {
       start_on_own_stack(m, g);
       continue;
     }

@@ -17,7 +17,7 @@
 #include "sched/core/run_queue.h"
 #include "sched/policy.h"
 #include "sched/taking/stretch.h"
-#include "stack/pool.h"
+#include "stack/pools.h"
 #include "timer/timer_set.h"
 #include "trace/buffer.h"
 
@@ -30,7 +30,7 @@ enum class PState : std::uint8_t { idle, running, stopped, unused };
 // The holder writes these counters, anyone reads them. They are plain: each P has its own.
 struct PCounters {
   base::Counter ticks;
-  base::Counter inherited;  // goroutines that ran in their waker's time slice
+  base::Counter inherited;  // goroutines that ran in their waker's turn
   base::Counter goroutines_started, goroutines_ended;
   base::Counter steals_tried, steals_succeeded, goroutines_stolen, runnext_stolen;
   base::Counter steals_near;  // from a P under the same cache
@@ -72,18 +72,21 @@ struct alignas(base::kCacheLine) P {
   std::uint64_t inbox_tick = 0;  // the tick of the inbox's last turn
   std::uint64_t chain_tick = 0;  // the tick that the chain belongs to, see end_chain_if_long()
   std::int64_t chain_since_ns = 0;
-  std::uint64_t slice_tick = 0;  // the turn in which the spawner's slice began, see slice.h
+  std::uint64_t slice_turn = 0;  // turns_begun() when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   base::Relaxed<bool> slice_over = false;  // sysmon sets it too, see end_turn_of_joiner()
+  // Sysmon sets it: the goroutine gives way at its next entry, see ask_to_give_way().
+  base::Relaxed<bool> must_give_way = false;
   int free_cpu = -1;  // the CPU of the thread that sysmon took the P from, see free_cpu.h
   std::uint32_t turns_to_exact_look = 0;  // see own_timers_are_due()
   std::uint64_t next_id = 0;              // the holder may give out ids [next_id, ids_end)
   std::uint64_t ids_end = 0;
   base::Random random;
+  bool guesses_in_select = false;  // the last select met most of its cases ready
   policy::Detours detours;
   GCache records;
   stack::Cache stacks;
-  std::int64_t stopped_again_ns = 0;     // when that is over, see begin_hold()
+  std::int64_t stopped_again_ns = 0;  // until then others go before stopped ones, see begin_hold()
   std::uint64_t fire_again_at_tick = 0;  // set after many timers came due together, see fire.cc
   trace::Place came_from = trace::Place::ring;  // for traces, see note_place()
   std::uint64_t traced_inherited = 0;           // counters.inherited at the last `run` event
@@ -100,6 +103,7 @@ struct alignas(base::kCacheLine) P {
   // sysmon only: what it saw when it last looked
   struct Seen {
     M* holder = nullptr;
+    M* asked = nullptr;  // it was asked to give way, and has not been seen to have heard it
     std::uint64_t turns = 0;
     std::uint64_t ticks = 0, looks = 0;
     std::int64_t ticks_since_ns = 0, looks_since_ns = 0;  // when sysmon first saw these values

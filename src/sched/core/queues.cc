@@ -27,11 +27,12 @@ std::size_t sweep(M* m, G** entries, std::size_t count) {
 // never empties it. So it sweeps the front when it adds to the end: a few entries, and more while
 // all of them are useless.
 void sweep_global(M* m) {
+  std::uint32_t node = m->p->home.node_number;
   G* front[8];
   for (;;) {
-    std::size_t taken = runtime->global.pop_usual(front);
+    std::size_t taken = runtime->global.pop_usual(node, front);
     std::size_t kept = sweep(m, front, taken);
-    if (kept != 0) runtime->global.push_front({front, kept});
+    if (kept != 0) runtime->global.push_front(node, {front, kept});
     if (kept != 0 || taken == 0) return;
   }
 }
@@ -53,8 +54,8 @@ void spill(M* m, G* g) {
     if (kept_old + kept_new != 0) {
       batch[old + kept_new++] = g;
       if (g->joinable) sweep_global(m);
-      if (kept_old != 0) runtime->global.push_front({batch, kept_old});
-      runtime->global.push({batch + old, kept_new});
+      if (kept_old != 0) runtime->global.push_front(p->home.node_number, {batch, kept_old});
+      runtime->global.push(p->home.node_number, {batch + old, kept_new});
       p->counters.overflows.increment();
       if (traced()) trace_p(p, Kind::spill, kept_old + kept_new);
       p->counters.goroutines_spilled.add(kept_old + kept_new);
@@ -91,11 +92,11 @@ bool admit_joinable(M* m, G* g) {
     return true;
   }
   switch (g->claim.meet_entry()) {
-    case ClaimWord::Entry::run:
+    case ClaimWord::Fate::run:
       return true;
-    case ClaimWord::Entry::drop:
+    case ClaimWord::Fate::drop:
       return false;
-    case ClaimWord::Entry::free_record:
+    case ClaimWord::Fate::free_record:
       free_record(m, g);
       return false;
   }

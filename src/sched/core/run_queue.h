@@ -42,9 +42,8 @@ struct G;
 class RunQueue {
  public:
 #ifdef MAGPIE_MODEL
-  static constexpr std::uint64_t kSlots =
-      // small, so that the checker reaches every full and empty state
-      4;
+  // Small, so that the checker reaches every full and empty state.
+  static constexpr std::uint64_t kSlots = 4;
   static constexpr std::uint64_t kReserve = 2;
   static constexpr std::uint64_t kReserveShare = 2;
 #else

@@ -18,8 +18,8 @@ namespace magpie::sched {
 inline void look_at_slice(P* p) {
   std::int64_t now = base::now_ns();
   std::uint64_t turn = p->turns_begun();
-  if (p->slice_tick != turn) {
-    p->slice_tick = turn;
+  if (p->slice_turn != turn) {
+    p->slice_turn = turn;
     p->slice_since_ns = now;
   } else if (now - p->slice_since_ns >
              std::chrono::nanoseconds(runtime->options.time_slice).count()) {

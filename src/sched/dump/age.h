@@ -33,8 +33,8 @@ class Ages {
     int number = unused();
     if (number == 0) {
       number = retired_ = cheapest_to_retire();
-      heir_ = next_after(retired_);
-      seen_first_[heir_] = seen_first_[retired_];
+      later_ = next_after(retired_);
+      seen_first_[later_] = seen_first_[retired_];
     }
     times_[number] = seen_first_[number] = now_ns;
     newest_ = number;
@@ -46,7 +46,7 @@ class Ages {
     WaitReason found = g.wait_reason.load(base::relaxed);
     auto byte = static_cast<std::uint8_t>(found);
     int mark = byte >> kMarkShift;
-    int next = mark == 0 ? newest_ : mark == retired_ ? heir_ : mark;
+    int next = mark == 0 ? newest_ : mark == retired_ ? later_ : mark;
     if (next != mark) {
       auto marked = static_cast<WaitReason>((byte & kReasonBits) | next << kMarkShift);
       g.wait_reason.compare_exchange_strong(found, marked, base::relaxed);
@@ -91,7 +91,7 @@ class Ages {
   std::int64_t seen_first_[kNumbers + 1] = {};  // by the earliest look that it stands for
   std::size_t users_[kNumbers + 1] = {};        // goroutines with that mark, in the last look
   int newest_ = 0;
-  int retired_ = 0, heir_ = 0;  // while a look changes marks
+  int retired_ = 0, later_ = 0;  // while a look changes marks: from the one to the other
   std::int64_t now_ns_ = 0;
 };
 

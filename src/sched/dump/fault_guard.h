@@ -26,8 +26,8 @@ extern "C" __thread sigjmp_buf* magpie_fault_guard
 // one would end the outer one.
 bool survives(void (*f)(void* argument), void* argument);
 
-// For the handler. Does not return if the thread expects faults.
-void jump_back_if_guarded();
+// For the handler, with its third argument. Does not return if the thread expects faults.
+void jump_back_if_guarded(const void* context);
 
 // While one lives, the handler of SIGSEGV and SIGBUS is the runtime's, whatever the program
 // installed.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "sched/dump/arena.h"
@@ -19,13 +20,8 @@ class CarvedRecords {
  public:
   // The caller holds no lock.
   void list(Arena& arena) {
-    for (std::size_t slab = 0;; ++slab) {
-      if (count_ == room_ && !grow(arena)) return;
-      Entry entry;
-      std::span<G> records = runtime->records.carved_in(slab);
-      if (records.empty()) return;
-      slabs_[count_++] = records;
-    }
+    for (std::uint32_t node = 0; node < runtime->records.count(); ++node)
+      if (!list(node, arena)) return;
   }
 
   // Calls f(g) outside the runtime: the caller may be stopped, and takes its time.
@@ -37,6 +33,17 @@ class CarvedRecords {
   }
 
  private:
+  // Those of a node. False: there is no memory.
+  bool list(std::uint32_t node, Arena& arena) {
+    for (std::size_t slab = 0;; ++slab) {
+      if (count_ == room_ && !grow(arena)) return false;
+      Entry entry;
+      std::span<G> records = runtime->records.of(node).carved_in(slab);
+      if (records.empty()) return true;
+      slabs_[count_++] = records;
+    }
+  }
+
   bool grow(Arena& arena) {
     std::size_t room = room_ == 0 ? 64 : 2 * room_;
     auto* larger = arena.make<std::span<G>>(room);

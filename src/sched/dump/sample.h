@@ -11,7 +11,7 @@
 //           does nothing. Or it is in ANSWERING when the asker gives up: the asker leaves it so,
 //           and does not ask that thread again before it has answered.
 // Orders    the answer's end releases the frames, is_answered() acquires them.
-// Once      Each arrow is one compare-exchange, or a store by the side whose turn it is
+// Once      Each arrow is one compare-exchange, or a store by the side that moves it next.
 #pragma once
 
 #include <ucontext.h>

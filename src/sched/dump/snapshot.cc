@@ -254,7 +254,7 @@ void Snapshot::look_at_running(Asks asks) {
     Look look(*this, g);
     if (!survives([](void* its) { static_cast<Look*>(its)->read_record(); }, &look)) return;
     look.thread = m->os.tid.load(base::relaxed);
-    look.in_blocking_call = m->is_in_blocking_call();
+    look.in_blocking_call = m != me && m->is_in_blocking_call();  // mine is this dump
     look.frames.count = 0;
     if (look.state == GState::free || look.state == GState::ended) return;
     if (const ucontext_t* stopped = m->stopped_at.load(base::acquire)) {  // with on_stop()
@@ -353,8 +353,13 @@ void Snapshot::add(const Look& look) {
   }
 }
 
+void Snapshot::list() {
+  records_.list(arena_);
+  has_list_ = true;
+}
+
 void Snapshot::take(Folding folding, Asks asks) {
-  records_.list(arena_);  // before the lock: a goroutine may not come back from it
+  if (!has_list_) list();  // before the lock: a goroutine may not come back from it
   std::lock_guard hold(one_at_a_time);
   folding_ = folding;
   buckets_ = arena_.make<Group*>(kBuckets);  // new mappings are zero

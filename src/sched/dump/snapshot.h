@@ -56,14 +56,18 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // On a thread that keeps the runtime: an M, or within a Visit.
+  // All calls: on a thread that keeps the runtime, an M, or within a Visit.
+
+  // The records to look at. Enters the runtime, and so ends what blocking() has declared: a caller
+  // that wants to declare it calls this first. Else take() does.
+  void list();
   enum class Asks { running_threads, nobody };
   void take(Folding folding, Asks asks = Asks::running_threads);
 
   std::size_t goroutines() const { return goroutines_; }
   Group* const* begin() const { return sorted_; }
   Group* const* end() const { return sorted_ + groups_; }
-  const Waits& waits() const { return waits_; }
+  const WaitGraph& waits() const { return waits_; }
 
  private:
   static constexpr std::size_t kBuckets = 4096;
@@ -80,7 +84,8 @@ class Snapshot {
 
   Arena arena_;
   CarvedRecords records_;
-  Waits waits_;
+  bool has_list_ = false;
+  WaitGraph waits_;
   Folding folding_ = Folding::yes;
   std::size_t goroutines_ = 0;
   std::size_t groups_ = 0;

@@ -187,7 +187,7 @@ void print_body(Text& out, const Group& group, Naming naming) {
   out.add_text("\n");
 }
 
-void print_what(Text& out, const Waits::Wait& wait) {
+void print_what(Text& out, const WaitGraph::Wait& wait) {
   if (wait.reason == WaitReason::mutex || wait.reason == WaitReason::once) {
     out.add("%s %p held by ", wait.reason == WaitReason::mutex ? "Mutex" : "Once", wait.object);
   } else {
@@ -197,7 +197,7 @@ void print_what(Text& out, const Waits::Wait& wait) {
 
 }  // namespace
 
-void print_group(Text& out, const Group& group, const Waits& waits, Naming naming) {
+void print_group(Text& out, const Group& group, const WaitGraph& waits, Naming naming) {
   out.add("goroutine %llu", Number{group.ids[0]});
   if (*group.name != '\0') out.add(" (%s)", group.name);
   const char* does = group.state == GState::waiting ? text(group.reason)
@@ -210,7 +210,7 @@ void print_group(Text& out, const Group& group, const Waits& waits, Naming namin
   if (*object != '\0')
     out.add(", on %s%s", object, group.has_different_objects ? " and others" : "");
   if (group.state == GState::waiting) {
-    const Waits::Wait* wait = waits.find(group.ids[0]);
+    const WaitGraph::Wait* wait = waits.find(group.ids[0]);
     bool is_mutex = wait != nullptr && wait->owner_at != 0 && wait->object != nullptr;
     if (is_mutex && wait->owner != 0) out.add(" held by goroutine %llu", Number{wait->owner});
     if (is_mutex && wait->owner == 0) out.add(" held by no goroutine");
@@ -225,10 +225,10 @@ void print_group(Text& out, const Group& group, const Waits& waits, Naming namin
   if (group.no_stack != nullptr) out.add("    no stack: %s\n", group.no_stack);
 }
 
-void print_cycles(Text& out, const Waits& waits) {
+void print_cycles(Text& out, const WaitGraph& waits) {
   if (!waits.has_cycles()) return;
   std::uint64_t first = 0;
-  waits.for_each_in_cycles([&](const Waits::Wait* wait) {
+  waits.for_each_in_cycles([&](const WaitGraph::Wait* wait) {
     if (wait == nullptr) {
       out.add("goroutine %llu: a cycle, none of them will go on\n", Number{first});
       first = 0;

@@ -38,8 +38,8 @@ void write_to_descriptor(void* to, const char* text, std::size_t length);
 enum class Naming { by_symbols, by_modules };
 
 void print_frames(Text& out, const Frames& frames, Naming naming);
-void print_cycles(Text& out, const Waits& waits);
-void print_group(Text& out, const Group& group, const Waits& waits, Naming naming);
+void print_cycles(Text& out, const WaitGraph& waits);
+void print_group(Text& out, const Group& group, const WaitGraph& waits, Naming naming);
 void print(Text& out, const Snapshot& snapshot, Naming naming);
 
 // What a group waits for, in words: "Mutex 0x7f0012345678". Empty: nothing is known.

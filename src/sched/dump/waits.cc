@@ -6,7 +6,7 @@
 
 namespace magpie::sched {
 
-void Waits::add(const Wait& wait, Arena& arena) {
+void WaitGraph::add(const Wait& wait, Arena& arena) {
   if (count_ == room_) {
     std::size_t room = room_ == 0 ? 1024 : 2 * room_;
     Wait* larger = arena.make<Wait>(room);
@@ -18,7 +18,7 @@ void Waits::add(const Wait& wait, Arena& arena) {
   waits_[count_++] = wait;
 }
 
-void Waits::resolve(const CarvedRecords& records) {
+void WaitGraph::resolve(const CarvedRecords& records) {
   find_owners(records);
   std::sort(waits_, waits_ + count_, [](const Wait& a, const Wait& b) { return a.id < b.id; });
   find_cycles();
@@ -44,7 +44,7 @@ struct Range {
 
 }  // namespace
 
-void Waits::find_owners(const CarvedRecords& records) {
+void WaitGraph::find_owners(const CarvedRecords& records) {
   std::sort(waits_, waits_ + count_,
             [](const Wait& a, const Wait& b) { return a.owner_at < b.owner_at; });
   if (count_ == 0 || waits_[count_ - 1].owner_at == 0) return;
@@ -64,7 +64,7 @@ void Waits::find_owners(const CarvedRecords& records) {
   });
 }
 
-const Waits::Wait* Waits::find(std::uint64_t id) const {
+const WaitGraph::Wait* WaitGraph::find(std::uint64_t id) const {
   if (id == 0) return nullptr;
   const Wait* at =
       std::lower_bound(waits_, waits_ + count_, id,
@@ -74,7 +74,7 @@ const Waits::Wait* Waits::find(std::uint64_t id) const {
 
 // Each goroutine waits for one other at most. So from each there is one path: it ends, or meets
 // itself, or meets a path that was walked before.
-void Waits::find_cycles() {
+void WaitGraph::find_cycles() {
   std::size_t chain = 0;
   for (Wait* start = waits_; start != waits_ + count_; ++start) {
     if (start->chain != 0) continue;
@@ -97,7 +97,7 @@ void Waits::find_cycles() {
   }
 }
 
-bool Waits::is_least_of_its_cycle(const Wait& wait) const {
+bool WaitGraph::is_least_of_its_cycle(const Wait& wait) const {
   for (const Wait* at = find(wait.owner); at != nullptr && at != &wait; at = find(at->owner)) {
     if (at->id < wait.id) return false;
   }

@@ -14,7 +14,7 @@
 
 namespace magpie::sched {
 
-class Waits {
+class WaitGraph {
  public:
   struct Wait {
     std::uint64_t id;  // waits

@@ -138,7 +138,7 @@ void Watcher::look_for_blocked() {
   Text out(write_to_descriptor, &descriptor);
   for (const Group* group : all) {
     if (group->state != GState::waiting || group->waited_ns < report_blocked_ns_) continue;
-    const Waits::Wait* wait = all.waits().find(group->longest);
+    const WaitGraph::Wait* wait = all.waits().find(group->longest);
     if (!is_for_lock(group->reason) && (wait == nullptr || !wait->stuck)) continue;
     auto id = static_cast<std::int64_t>(group->longest);
     if (std::find(std::begin(reported_), std::end(reported_), id) != std::end(reported_)) continue;

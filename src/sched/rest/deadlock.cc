@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "sched/dump/crash.h"
 #include "sched/dump/snapshot.h"
+#include "sched/rest/bystanders.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
 
@@ -53,7 +54,7 @@ bool may_be_deadlock() {
   Search::View view = runtime->search.view();
   return runtime->options.on_deadlock != DeadlockPolicy::ignore && view.searching == 0 &&
          view.idle == runtime->ps.count() && runtime->without_p.count() == 0 &&
-         runtime->global.empty() && earliest_timer_ns() == kNever && !outsiders_came();
+         runtime->global.empty() && earliest_timer_ns() == kNever;
 }
 
 void set_library_thread(bool (*is_awaited)()) {
@@ -71,13 +72,14 @@ bool has_other_threads() {
     std::optional<std::uint64_t> made = runtime->threads.maker.made_unless_making();
     int ours = runtime->threads.count();
     bool some_leave = runtime->threads.some_are_leaving();  // after `ours`, which omits them
+    int promised = count_bystanders();
     int all = count_process_threads();
     bool is_certain = made && !some_leave && runtime->threads.count() == ours &&
-                      runtime->threads.maker.made_unless_making() == made;
+                      runtime->threads.maker.made_unless_making() == made &&
+                      count_bystanders() == promised;
     if (is_certain)
       return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() +
-                        runtime->watcher.helpers() + of_the_library;
-    if (outsiders_came()) return true;
+                        runtime->watcher.helpers() + of_the_library + promised;
     sched_yield();
   }
   return true;
@@ -85,7 +87,7 @@ bool has_other_threads() {
 
 void report_deadlock() {
   if (runtime->deadlock_reported.exchange(true, base::relaxed)) return;
-  base::warn("all goroutines are asleep - deadlock!");
+  base::warn("all goroutines are asleep - deadlock! Nothing is left that could wake these:");
   print_goroutines();
   if (runtime->options.on_deadlock == DeadlockPolicy::report) return;
   std::fflush(nullptr);

@@ -3,9 +3,20 @@
 // The last thread that goes to sleep finds this out: all Ps are idle and all queues are empty. A
 // thread that waits in place for its bound goroutine (bound.h) may be the last one too. If the last
 // thread ends instead, it wakes another one to look. Then only another goroutine, or a thread that
-// is not ours, could wake a goroutine that waits. So it is a deadlock if no plain thread has ever
-// used this runtime and the process has no threads but ours. A foreign thread that never calls us
-// hides a deadlock. A reported deadlock is always real.
+// is not ours, could wake a goroutine that waits.
+//
+// Invariant  A deadlock is reported if there was a moment at which every thread of the process was
+//            ours or a bystander (bystanders.h), and if from before that moment until after it no
+//            goroutine ran, none could run, and no plain thread came in.
+// Real       A plain thread that came in before is counted, or has ended: then it has readied its
+//            goroutine before it ended, and the second look at the queues comes after the count
+//            that misses it (the kernel's lock orders the two). A thread that comes later can only
+//            be a bystander, or one that a bystander started, against its promise.
+// Not lost   The last M looks as it goes to sleep. After that only the threads that hid the
+//            deadlock matter. A bystander makes an M look again as it promises. So does a plain
+//            thread that has come in as it ends, and an M looks now and then until it is gone. The
+//            end of a thread that never came in is not noticed: it hides a deadlock until an M goes
+//            to sleep again.
 #pragma once
 
 #include "base/annotations.h"
@@ -16,9 +27,9 @@ namespace magpie::sched {
 // As far as the scheduler can tell: can no goroutine run?
 [[nodiscard]] bool may_be_deadlock() MAGPIE_REQUIRES(idle_lock());
 
-// Does the process have threads that are not the runtime's? Ask may_be_deadlock() before and again
-// after. A thread may wake a goroutine and end in between: it is no longer there, but its visit was
-// noted.
+// Does the process have threads that are neither the runtime's nor bystanders? Ask
+// may_be_deadlock() before and again after, and compare count_visits(): a thread may wake a
+// goroutine and end in between.
 [[nodiscard]] bool has_other_threads();
 
 // Acts on Options::on_deadlock.

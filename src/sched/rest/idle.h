@@ -152,7 +152,7 @@ class Idle {
     std::uint32_t found = idle_near(near.home, static_cast<std::uint32_t>(near.index), mask_);
     return found == kNoP ? ps_ : all_.in_use()[found];
   }
-  // One of the few that rested last which held this P, else one of the same node, else the last.
+  // Of the few that rested last: the M that held this P, else an M of the same node, else the last.
   M* m_near_locked(const P& p) MAGPIE_REQUIRES(lock_) {
     constexpr int kLooks = 8;
     M* of_node = nullptr;

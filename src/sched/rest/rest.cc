@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "sched/core/queues.h"
+#include "sched/rest/bystanders.h"
 #include "sched/rest/deadlock.h"
 #include "sched/rest/fire.h"
 #include "sched/run/runtime.h"
@@ -58,10 +59,21 @@ bool nobody_can_run() {
 // Otherwise a goroutine may have run while the network was asked, and may now wait for the network.
 // A goroutine that runs counts a turn first, and its P is seen under Idle's lock.
 bool is_deadlock() {
+  std::uint32_t change = changes_of_threads();
+  if (outsiders_came() && others_were_seen()) return false;
   std::uint64_t turns = all_turns();
-  if (!nobody_can_run()) return false;
-  return !runtime->network.is_waited_for() && !has_other_threads() && nobody_can_run() &&
-         all_turns() == turns;
+  std::uint32_t visits = count_visits();
+  if (!nobody_can_run() || runtime->network.is_waited_for()) return false;
+  bool some_end = some_are_ending();  // before the count, which omits what is gone
+  if (has_other_threads()) {
+    if (some_end) {
+      look_for_deadlock_again();
+    } else {
+      note_others(change);
+    }
+    return false;
+  }
+  return nobody_can_run() && all_turns() == turns && count_visits() == visits;
 }
 
 // The M that had the timer duty goes to work. If the timer is far away, sysmon finds another M in
@@ -75,12 +87,14 @@ void hand_on_duty(M* m, std::int64_t next_ns) {
 enum class Woke {
   with_p,         // by events of the network: it has taken a P for them
   handed,         // another thread handed it a P, or the runtime ends
-  for_no_reason,  // a timer is due, stacks are to be trimmed, or another M runs the events
+  for_no_reason,  // a timer is due, stacks are to be trimmed, a deadlock is to be looked for, or
+                  // another M runs the events
   did_not_sleep   // other Ms have both duties
 };
 
 Woke sleep_with_a_duty(M* m) {
-  std::int64_t next_ns = std::min(earliest_timer_ns(), runtime->stacks.next_trim_ns());
+  std::int64_t next_ns =
+      std::min({earliest_timer_ns(), runtime->stacks.next_trim_ns(), next_look_for_deadlock_ns()});
   bool has_duty = next_ns != kNever && runtime->timer_duty.take(next_ns);
   if (has_duty) be_punctual(m);
   Network::Slept slept = runtime->network.sleep_in_poller(m, has_duty ? next_ns : kNever);
@@ -96,6 +110,7 @@ Woke sleep_with_a_duty(M* m) {
 }  // namespace
 
 void report_if_deadlock() {
+  forget_next_look_for_deadlock();  // it is now
   if (earliest_timer_ns() == kNever && !runtime->network.is_waited_for() && is_deadlock())
       [[unlikely]]
     report_deadlock();

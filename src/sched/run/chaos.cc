@@ -72,7 +72,7 @@ void Chaos::muddle_now(P* p) {
 
 void Chaos::scatter_now(M* m) {
   // At the end, as a spill does. At the front they would overtake the others again and again.
-  while (G* g = m->p->queue.pop()) runtime->global.push({&g, 1});
+  while (G* g = m->p->queue.pop()) runtime->global.push(g);
   wake_searcher(m);
 }
 

@@ -77,12 +77,9 @@ class Chaos {
   [[gnu::noinline]] static void scatter_now(M* m);
 
   const std::uint64_t seed_;
-  base::Atomic<std::uint64_t>
-      // atomic: relaxed, the generator; its values only have to differ
-      state_;
-  base::Atomic<std::int64_t>
-      // atomic: relaxed; no disturb() gives the CPU away before
-      next_wait_ns_{0};
+  base::Atomic<std::uint64_t> state_;  // atomic, a count: of random numbers drawn
+  // atomic, a hint: no disturb() gives the CPU away before
+  base::Atomic<std::int64_t> next_wait_ns_{0};
 
   // sysmon only
   Mood mood_ = Mood::usual;

@@ -1,6 +1,10 @@
 #include "sched/run/homes.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "cpus/affinity.h"
@@ -35,13 +39,32 @@ std::vector<cpus::Home> Homes::plan(std::uint32_t procs) {
     return cpus::make_homes(std::move(first), 1);
   }
   if (!topology_) topology_ = read();
-  return cpus::make_homes(*topology_, procs);
+  std::vector<cpus::Home> homes = cpus::make_homes(*topology_, procs);
+  std::uint32_t nodes = std::min(cpus::count_nodes(homes), kMostNodes);
+  for (cpus::Home& home : homes) home.node_number %= kMostNodes;
+  if (!runtime->global.add_shards(nodes)) throw std::bad_alloc();
+  runtime->records.use(nodes);
+  runtime->stacks.use(nodes);
+  return homes;
 }
 
 void Homes::settle(std::span<const cpus::Home> homes) {
   std::span<P* const> ps = runtime->ps.all();
   for (std::size_t i = 0; i < ps.size(); ++i)
     ps[i]->home = i < homes.size() ? homes[i] : cpus::Home{};
+  bool has_nodes = !homes.empty() && homes.front().node.size() != homes.size();
+  has_nodes_.store(has_nodes, base::relaxed);
+  for (const cpus::Home& home : homes) {
+    auto cpu = static_cast<std::size_t>(home.cpu);
+    if (cpu < kMostCpus)
+      node_of_cpu_[cpu].store(static_cast<std::uint8_t>(home.node_number), base::relaxed);
+  }
+}
+
+// A CPU that is no P's home, because there are fewer Ps, counts as of the first node.
+std::uint32_t Homes::node_here_slow() const {
+  auto cpu = static_cast<std::size_t>(sched_getcpu());
+  return cpu < kMostCpus ? node_of_cpu_[cpu].load(base::relaxed) : 0;
 }
 
 }  // namespace magpie::sched

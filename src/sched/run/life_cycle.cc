@@ -16,7 +16,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include <magpie/runtime.h>
 
@@ -30,6 +29,7 @@
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/entry.h"
+#include "sched/rest/bystanders.h"
 #include "sched/rest/fire.h"
 #include "sched/run/debug_options.h"
 #include "sched/run/runtime.h"
@@ -62,8 +62,8 @@ Runtime::Runtime(const Options& wanted)
       options(wanted),
       procs_source(wanted.procs),
       homes(DebugOptions::from_environment().topology,
-            wanted.pin ? cpus::Cores::kRead : cpus::Cores::kIgnore),
-      records(global),
+            wanted.pin ? cpus::Cores::read : cpus::Cores::ignore),
+      records(global.chunks()),
       stacks(wanted.stack_size),
       threads(wanted.max_threads),
       pins(wanted.pin),
@@ -134,9 +134,31 @@ void release_thread_that_joins(G* g) {
   if (auto* joiner = static_cast<Waiter*>(waiter); joiner->is_thread()) joiner->wake();
 }
 
+// Stacks of goroutines' own, until no goroutine names them any more. Each is here once, although a
+// goroutine that a joiner ran in place names the joiner's stack too. Linked through the stacks, as
+// there may be no memory. The last names itself, so a stack that names none is not here.
+class OwnStacks {
+ public:
+  void add(stack::Stack* stack) {
+    if (stack->next_left != nullptr) return;
+    stack->next_left = first_ == nullptr ? stack : first_;
+    first_ = stack;
+  }
+  ~OwnStacks() {
+    for (stack::Stack* stack = first_; stack != nullptr;) {
+      stack::Stack* next = stack->next_left == stack ? nullptr : stack->next_left;
+      stack::unmap_single(stack);
+      stack = next;
+    }
+  }
+
+ private:
+  stack::Stack* first_ = nullptr;
+};
+
 // Every M has left. Closures that never ran are destroyed, as they may own memory on the heap.
 void drop_goroutines() {
-  std::vector<stack::Stack*> own_stacks;
+  OwnStacks own_stacks;
   runtime->records.for_each([&](G* g) {
     GState state = g->state.load(base::relaxed);
     if (state == GState::free) return;
@@ -144,13 +166,9 @@ void drop_goroutines() {
     if (state == GState::fresh || state == GState::ended)
       g->body(g->payload, detail::TaskOrder::drop);
     if (g->stack != nullptr) base::close_fiber(g->stack->fiber);
-    if (g->stack != nullptr && !g->stack->pooled) own_stacks.push_back(g->stack);
+    if (g->stack != nullptr && !g->stack->pooled) own_stacks.add(g->stack);
     delete g->extra;
   });
-  // A goroutine that a joiner ran in place names the joiner's stack too.
-  std::sort(own_stacks.begin(), own_stacks.end());
-  own_stacks.erase(std::unique(own_stacks.begin(), own_stacks.end()), own_stacks.end());
-  for (stack::Stack* stack : own_stacks) stack::unmap_single(stack);
 }
 
 G* make_main(Main main) {
@@ -240,6 +258,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   if (!hold)
     throw std::logic_error("magpie: run() while another thread is in run(); one runtime at a time");
 
+  PromisePause pause;
   catch_uncaught(go_on_after_uncaught);
   base::prepare_fences();
   stack::choose_guards();
@@ -248,7 +267,7 @@ void run_main(const Options& options, void (*body)(void*), void* argument) {
   reserve_procs(rt.procs_source.initial());
   rt.ps.set_in_use(static_cast<std::uint32_t>(rt.procs_source.initial()));
   rt.homes.look();
-  Homes::settle(rt.homes.plan(rt.ps.count()));
+  rt.homes.settle(rt.homes.plan(rt.ps.count()));
   rt.pins.prepare();
   trace_begin_run();
   try {

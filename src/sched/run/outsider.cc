@@ -2,8 +2,11 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <new>
 
+#include "base/thread_end.h"
+#include "sched/rest/bystanders.h"
 #include "sched/run/runtime.h"
 #include "sched/threads/fork.h"
 
@@ -13,12 +16,35 @@ Runtime* runtime = nullptr;
 
 namespace {
 OutsiderGate gate;
-thread_local bool is_unnoted = false;  // of plain threads only, which never become Ms
+base::Atomic<std::uint32_t> visits_at_opening{0};  // atomic, a count: run() writes, Ms read
+
+// What a plain thread that visits is.
+enum class Visitor : std::uint8_t {
+  unknown,
+  known,   // its end will be noted
+  unnoted  // it never becomes an M
+};
+constinit thread_local Visitor visitor = Visitor::unknown;
+
+// The destructor of another thread_local may visit after that: then the end is noted once more.
+void note_end(void*) {
+  visitor = Visitor::unknown;
+  if (!gate.enter_unnoted()) return;
+  note_ending_thread();
+  gate.exit();
+}
+
+[[gnu::noinline]] bool begin_unusual_visit() {
+  if (visitor == Visitor::unnoted) return gate.enter_unnoted();
+  visitor = Visitor::known;
+  base::at_thread_end(note_end, nullptr);
+  return gate.enter();
+}
 }  // namespace
 
-void visit_unnoted() { is_unnoted = true; }
+void visit_unnoted() { visitor = Visitor::unnoted; }
 
-bool begin_visit() { return is_unnoted ? gate.enter_unnoted() : gate.enter(); }
+bool begin_visit() { return visitor == Visitor::known ? gate.enter() : begin_unusual_visit(); }
 void end_visit() { gate.exit(); }
 
 Visit::Visit() : alive_(begin_visit()) {}
@@ -26,9 +52,13 @@ Visit::~Visit() {
   if (alive_) end_visit();
 }
 
-bool outsiders_came() { return gate.anybody_came(); }
+std::uint32_t count_visits() { return gate.visits(); }
+bool outsiders_came() { return gate.visits() != visits_at_opening.load(base::relaxed); }
 
-void open_to_outsiders() { gate.open(); }
+void open_to_outsiders() {
+  visits_at_opening.store(gate.visits(), base::relaxed);  // relaxed: Ms are started after that
+  gate.open();
+}
 
 void close_to_outsiders() {
   gate.close();

@@ -2,6 +2,7 @@
 //
 // Protocol  [outsider]
 //   outsider:  count + 1;  open?  -> use the runtime;  count - 1
+//              The same step counts the visits, for the detection of deadlocks (rest/deadlock.h).
 //   run():     open = false;  wait until count is 0;  tear down
 //
 // No loss   Each side writes, then reads what the other wrote. So either the outsider finds the
@@ -21,36 +22,37 @@ namespace magpie::sched {
 class OutsiderGate {
  public:
   // False: the gate is closed, and nothing is to exit.
-  [[nodiscard]] bool enter() {
-    if (!enter_unnoted()) return false;
-    came_.store(true, base::relaxed);  // not before the look: open() would forget us
-    return true;
+  [[nodiscard]] bool enter() { return enter(kVisit + kInside); }
+  // The same for a thread that visits() does not count.
+  [[nodiscard]] bool enter_unnoted() { return enter(kInside); }
+  void exit() { word_.fetch_sub(kInside, base::release); }
+
+  // How often enter() was called so far, modulo 2^32. While it stands still, no outsider comes in
+  // that is noted. Relaxed: a caller that knows an outsider to be gone sees its visits.
+  std::uint32_t visits() const {
+    return static_cast<std::uint32_t>(word_.load(base::relaxed) >> 32);
   }
-  // The same for a thread that anybody_came() does not count.
-  [[nodiscard]] bool enter_unnoted() {
-    inside_.fetch_add(1, base::seq_cst);
+
+  void open() { open_.store(true, base::seq_cst); }
+  void close() { open_.store(false, base::seq_cst); }
+  bool is_empty() const { return static_cast<std::uint32_t>(word_.load(base::seq_cst)) == 0; }
+
+ private:
+  static constexpr std::uint64_t kInside = 1;
+  static constexpr std::uint64_t kVisit = std::uint64_t{1} << 32;
+
+  bool enter(std::uint64_t as) {
+    word_.fetch_add(as, base::seq_cst);
     if (!open_.load(base::seq_cst)) {
       exit();
       return false;
     }
     return true;
   }
-  void exit() { inside_.fetch_sub(1, base::release); }
 
-  // Since the gate was opened. Relaxed: the caller has no way to tell before from after.
-  bool anybody_came() const { return came_.load(base::relaxed); }
-
-  void open() {
-    came_.store(false, base::relaxed);
-    open_.store(true, base::seq_cst);
-  }
-  void close() { open_.store(false, base::seq_cst); }
-  bool is_empty() const { return inside_.load(base::seq_cst) == 0; }
-
- private:
-  base::Atomic<std::uint32_t> inside_{0};  // atomic [outsider]: outsiders write, run() reads
-  base::Atomic<bool> came_{false};         // atomic, a hint: outsiders write
-  base::Atomic<bool> open_{false};         // atomic [outsider]: run() writes, outsiders read
+  // How many are inside, and above that how many came.
+  base::Atomic<std::uint64_t> word_{0};  // atomic [outsider]: outsiders write, run() reads
+  base::Atomic<bool> open_{false};       // atomic [outsider]: run() writes, outsiders read
 };
 
 }  // namespace magpie::sched

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -69,7 +69,7 @@ void change_procs(M* self, std::span<const cpus::Home> homes) {
     p->state.store(PState::unused, base::relaxed);
   }
   runtime->ps.set_in_use(n);
-  Homes::settle(homes);
+  runtime->homes.settle(homes);
   if (self != nullptr && self->p->state.load(base::relaxed) == PState::unused) {
     P* old = self->p;
     self->p = runtime->ps.in_use()[0];
@@ -167,18 +167,18 @@ void refresh_procs() {
   source.next_look_ns_.store(next_look_ns(), base::relaxed);
   try {
     auto wanted = static_cast<std::uint32_t>(source.look());
-    const bool has_moved = runtime->homes.look();
+    source.has_moved_ |= runtime->homes.look();
     const std::uint32_t n = source.follows_.load(base::relaxed) ? wanted : runtime->ps.count();
-    if (n != runtime->ps.count() || has_moved) {
+    if (n != runtime->ps.count() || source.has_moved_) {
       reserve_procs(static_cast<int>(n));
       const std::vector<cpus::Home> homes = runtime->homes.plan(n);
       runtime->world.stop(nullptr);
-      if (has_moved) runtime->pins.prepare();
+      if (std::exchange(source.has_moved_, false)) runtime->pins.prepare();
       change_procs(nullptr, homes);
       runtime->world.start(nullptr);
     }
-  } catch (const std::bad_alloc&) {
-    // The number stays as it was. The next look tries again.
+  } catch (const std::exception&) {
+    // No memory, or too little for so many Ps. All stays as it was, and the next look tries again.
   }
   runtime->world.unlock();
 }
@@ -209,15 +209,15 @@ int set_procs(int n) {
       throw std::logic_error("magpie: set_procs(): the runtime ends");
     yield();  // so that the thread that has the right can stop us
   }
-  runtime->procs_source.fix();
   std::vector<cpus::Home> homes;
   try {
     reserve_procs(n);  // nothing is allocated while the world is stopped
     homes = runtime->homes.plan(static_cast<std::uint32_t>(n));
   } catch (...) {
     runtime->world.unlock();
-    throw;
+    throw;  // the number stays as it was, and goes on to follow quotas if it did
   }
+  runtime->procs_source.fix();
   Entry entry;
   M* m = entry.m();
   std::uint32_t before = runtime->ps.count();

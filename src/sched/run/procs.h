@@ -53,7 +53,9 @@ class ProcsSource {
   base::Atomic<int> cpus_;         // atomic, a hint: nothing is ordered by it
   base::Atomic<double> quota_{0};  // atomic, a hint: nothing is ordered by it
   base::Counter periods_, throttled_periods_, throttled_ns_;
-  std::unique_ptr<cpus::QuotaReader> quotas_;  // guarded by the right to stop the world
+  // guarded by the right to stop the world
+  std::unique_ptr<cpus::QuotaReader> quotas_;
+  bool has_moved_ = false;  // the CPUs are others than those that the Ps were given homes on
 };
 
 // For tests, while no runtime runs: the directory under which /proc and the cgroup mounts are

@@ -31,7 +31,7 @@
 #include "sched/threads/stack_shortage.h"
 #include "sched/threads/threads.h"
 #include "sched/visit.h"
-#include "stack/pool.h"
+#include "stack/pools.h"
 
 namespace magpie::sched {
 
@@ -54,7 +54,7 @@ struct Runtime {
 
   // atomic, a count: bound goroutines that are not stopped ones. A thread counts its goroutine
   // before the goroutine can stand in a queue, and until it has left it. A thread that has the lock
-  // of the global queue and reads 0 knows that no bound goroutine is in the urgent and usual lines.
+  // of a shard and reads 0 knows that no bound goroutine is in its urgent and usual lines.
   base::Atomic<int> bound{0};
 
   // Whether sysmon takes the P of a goroutine that runs long.
@@ -72,8 +72,8 @@ struct Runtime {
   GlobalQueue global;
   Network network;
 
-  GPool records;
-  stack::Pool stacks;
+  GPools records;
+  stack::Pools stacks;
   StackShortage stack_shortage;
 
   Threads threads;
@@ -107,8 +107,8 @@ base::Lock& idle_lock() MAGPIE_RETURNS_LOCK(runtime->idle.lock());
 void open_to_outsiders();
 void close_to_outsiders();
 
-// Whether any plain thread has used the runtime since it opened, except threads that called
-// visit_unnoted().
-bool outsiders_came();
+// How often plain threads came in so far, modulo 2^32, except threads that called visit_unnoted().
+std::uint32_t count_visits();
+bool outsiders_came();  // such a plain thread has come in since the runtime opened
 
 }  // namespace magpie::sched

@@ -74,7 +74,8 @@ void visit_totals(trace::Sums& out) {
   if (!visit || *visit) out = read_totals();
 }
 
-// A record may be given to another goroutine while it is read. That one's events tell better.
+// A record may be given to another goroutine while it is read. The events of that goroutine tell
+// better.
 struct Glance {
   std::uint64_t id, body;
   GState state;

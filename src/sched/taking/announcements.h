@@ -50,9 +50,8 @@ class Announcements {
   void hear(HearOf hear_of) {
     for (Record* record = list_.exchange(nullptr, base::acquire); record != nullptr;) {
       Record* next = record->announcement.next;
-      record->announcement.announced.exchange(
-          // what comes later is announced again
-          false, base::acq_rel);
+      // What comes later is announced again.
+      record->announcement.announced.exchange(false, base::acq_rel);
       hear_of(record);
       record = next;
     }

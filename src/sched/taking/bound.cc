@@ -11,6 +11,7 @@
 #include "sched/core/switching.h"
 #include "sched/current.h"
 #include "sched/entry.h"
+#include "sched/rest/bystanders.h"
 #include "sched/rest/fire.h"
 #include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
@@ -140,6 +141,7 @@ G* take_bound() {
   if (runtime->bound.load(base::relaxed) != 0) {
     while (G* g = runtime->global.take_bound()) {
       if (admit(nullptr, g)) return g;
+      runtime->global.look_at_all_again();
     }
   }
   return runtime->global.pop_stopped();
@@ -164,6 +166,7 @@ void park_bound(M* m, G* g, Commit commit, void* argument) {
   runtime->chaos.disturb();
   let_go(std::exchange(m->p, nullptr));
   report_if_deadlock();
+  if (next_look_for_deadlock_ns() != kNever) wake_searcher(nullptr);  // this thread cannot look
   if (sleep_in_place(m) != Goes::with_p) abandon_goroutine(m);
   start_running(m, g);
   if (traced()) trace_run(m, g);

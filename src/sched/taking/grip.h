@@ -22,7 +22,8 @@
 //           inside with acquire.
 // Without   An M whose P was taken runs on until its next entry. There it gets another P or queues
 //           its goroutine.
-// Takers    One at a time: sysmon.
+// Takers    One at a time: sysmon. It may leave the word at ASKED for a while, until the M's next
+//           entry or until it withdraws: so it makes that entry a slow one (ask_to_give_way).
 // Orders    [grip] inside: release when lowered, acquire by the taker. The word: acq_rel where the
 //           P changes hands.
 // Proof     tests/model/grip_model.cc
@@ -71,6 +72,8 @@ class Grip {
   // ---- anyone
   bool is_outside() const { return !inside_.load(base::acquire); }  // [grip] with leave()'s release
   bool is_taken() const { return word_.load(base::acquire) == kTaken; }
+  // Relaxed: a hint for goroutines that try again and again without entering.
+  bool is_undisturbed() const { return word_.load(base::relaxed) == kOwn; }
 
   // ---- the taker: ask(); then is_outside_for_taker() and confirm(), or withdraw()
 

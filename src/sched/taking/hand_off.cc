@@ -105,7 +105,7 @@ void move_queue_to_global(P* p) {
   if (G* g = p->queue.next.take()) all[count++] = g;
   while (G* g = p->inbox.take()) all[count++] = g;
   while (G* g = p->queue.pop()) all[count++] = g;
-  runtime->global.push_front({all, count});
+  runtime->global.push_front(p->home.node_number, {all, count});
 }
 
 bool wait_for_p(M* m) {

@@ -85,6 +85,14 @@ void Preemption::unblock(M* m) const {
   m->os.signal_was_blocked = sigismember(&before, signal_) == 1;
 }
 
+void Preemption::let_in() const {
+  if (!works()) return;
+  sigset_t mine;
+  sigemptyset(&mine);
+  sigaddset(&mine, signal_);
+  pthread_sigmask(SIG_UNBLOCK, &mine, nullptr);
+}
+
 void Preemption::block_again(M* m) const {
   if (!works() || !m->os.signal_was_blocked) return;
   sigset_t mine;

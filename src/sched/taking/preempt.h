@@ -37,6 +37,10 @@ class Preemption {
   void unblock(M* m) const;
   void block_again(M* m) const;
 
+  // The calling thread was sent the signal, lost its P, and comes into the runtime by itself: the
+  // goroutine, or one before it on this thread, may have blocked the signal.
+  void let_in() const;
+
   bool works() const { return signal_ != 0 && stops_; }
   // False: in the child of a fork(), before its handler has run.
   bool is_of_this_process() const { return process_ == getpid(); }

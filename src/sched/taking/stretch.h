@@ -21,13 +21,13 @@ class Stretch {
  public:
   bool has_begun() const { return began_at_ns_ >= 0; }
 
-  // CPU time that the thread has computed since the first look without a sleep between. `used_ns`
-  // is the CPU time that it has used by now. A thread that has not run since the last look has not
-  // fallen asleep since either. So threads that sleep for long cost no more than a look at their
-  // clock. If the kernel does not tell of sleeps, a thread that has not run since the last look may
-  // be asleep: 0. A thread that has run is taken to have computed since the first look: on a busy
-  // machine it may have waited for a CPU most of the time.
-  std::int64_t length_ns(pid_t thread, std::int64_t used_ns) {
+  // Looks at the thread. Returns the CPU time that it has computed since the first look without a
+  // sleep between. `used_ns` is the CPU time that it has used by now. A thread that has not run
+  // since the last look has not fallen asleep since either. So threads that sleep for long cost no
+  // more than a look at their clock. If the kernel does not tell of sleeps, a thread that has not
+  // run since the last look may be asleep: 0. A thread that has run is taken to have computed since
+  // the first look: on a busy machine it may have waited for a CPU most of the time.
+  std::int64_t measure_ns(pid_t thread, std::int64_t used_ns) {
     if (has_begun() && used_ns == looked_at_ns_)
       return sleeps_ == kNotTold ? 0 : used_ns - began_at_ns_;
     looked_at_ns_ = used_ns;

@@ -190,6 +190,7 @@ void Sysmon::wait_for_the_end() {
     if (stop_.load(base::relaxed)) return open_short_way();
     close_short_way();
     for (P* p : runtime->ps.in_use()) {
+      withdraw_request(p);
       if (M* m = p->holder.load(base::acquire)) take_for_stopped_world(p, m);
     }
     if (now_ns_ >= warns_at && !std::exchange(has_warned, true)) warn_of_those_that_run_on();

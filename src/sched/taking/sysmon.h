@@ -92,6 +92,8 @@ class Sysmon {
   void look_at(P* p);
   void look_at_blocking_call(P* p, M* m);
   void look_at_long_runner(P* p, M* m);
+  void ask_to_give_way(P* p, M* m);
+  static void withdraw_request(P* p);
   void ask_for_turns_of_others(P* p);
   void end_turn_of_joiner(P* p);
   void report_if_slow(P* p, M* m);

@@ -24,6 +24,9 @@ constexpr std::int64_t kTurnBeforeWokenNs = 2'000'000;
 // A thread that waits for a CPU keeps its P for this long, in real time. If nothing urgent and no
 // woken goroutine waits, it keeps the P for two slices, if that is longer.
 constexpr std::int64_t kLongestTurnNs = 10'000'000;
+// Without preemption a goroutine that calls the runtime gives way after this much CPU time. Such
+// programs want to be interrupted seldom.
+constexpr std::int64_t kLongestUnstoppedNs = 100'000'000;
 constexpr std::uint64_t kLooksIntoRing = 8;
 // A thread that was not asleep in the kernel for this long is not blocked.
 constexpr std::int64_t kBlockedNs = 200'000;
@@ -46,6 +49,7 @@ bool Sysmon::is_blocked(pid_t thread, std::int64_t turn_ns) {
 }
 
 void Sysmon::look_at(P* p) {
+  withdraw_request(p);
   M* m = p->holder.load(base::acquire);
   P::Seen& seen = p->seen;
   if (m == nullptr) {
@@ -114,7 +118,7 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
     if (used_little && is_blocked(thread, passed)) return take(p, m, Because::blocked, need);
   }
 
-  if (!turn.stretch.has_begun()) turn.stretch.length_ns(thread, clock);
+  if (!turn.stretch.has_begun()) turn.stretch.measure_ns(thread, clock);
   std::int64_t slice_ns = std::chrono::nanoseconds(runtime->options.time_slice).count();
   std::int64_t own_ns = need == Need::urgent  ? kTurnBeforeUrgentNs
                         : need == Need::woken ? std::min(slice_ns, kTurnBeforeWokenNs)
@@ -125,7 +129,24 @@ void Sysmon::look_at_long_runner(P* p, M* m) {
   bool can_be_stopped = runtime->can_stop_long_runners();
   if (can_be_stopped && used >= own_ns) return take(p, m, Because::ran_long, need);
   if (can_be_stopped && passed >= most_ns) return take(p, m, Because::was_descheduled, need);
+  if (!can_be_stopped && used >= kLongestUnstoppedNs) return ask_to_give_way(p, m);
   look_again_in(std::clamp(own_ns - used, kRetryGapNs, kUsualGapNs));
+}
+
+// Without preemption a goroutine may call the runtime for ever without waiting there. Others must
+// not wait for that: it gives way at its next entry. For that entry sysmon asks for the P ([grip]),
+// and withdraws at its next look. An M that is inside, or that never enters, keeps its P.
+void Sysmon::ask_to_give_way(P* p, M* m) {
+  look_again_in(kUsualGapNs);
+  p->must_give_way = true;
+  if (m->grip.ask()) p->seen.asked = m;
+}
+
+void Sysmon::withdraw_request(P* p) {
+  if (M* m = std::exchange(p->seen.asked, nullptr)) {
+    m->grip.withdraw();
+    p->must_give_way = false;
+  }
 }
 
 // Goroutines that wake each other, one after the other, are one turn. And the P looks at what waits

@@ -58,7 +58,7 @@ bool Sysmon::computes_on(P* p, M* m) {
   if (valve_.is_open()) return false;
   pid_t thread = m->os.tid.load(base::relaxed);
   bool went_on_after_stop = m->stopped_before_turn == p->turns();
-  std::int64_t length = p->seen.turn.stretch.length_ns(thread, base::cpu_ns_of(thread));
+  std::int64_t length = p->seen.turn.stretch.measure_ns(thread, base::cpu_ns_of(thread));
   return (went_on_after_stop || length >= kLongStretchNs) && seems_to_compute(thread, length);
 }
 

@@ -69,7 +69,7 @@ void WithoutP::look_at(M* m, std::int64_t now_ns) {
     return;
   }
   pid_t thread = m->os.tid.load(base::relaxed);
-  std::int64_t length = its.stretch.length_ns(thread, base::cpu_ns_of(thread));
+  std::int64_t length = its.stretch.measure_ns(thread, base::cpu_ns_of(thread));
   bool may_be_stopped =
       !m->grip.is_inside() && runtime->options.preempt && !runtime->sysmon.valve().is_open();
   set_computes(m, length > 0);

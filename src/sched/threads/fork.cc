@@ -6,6 +6,7 @@
 #include "sched/child_settings.h"
 #include "sched/current.h"
 #include "sched/dump/snapshot.h"
+#include "sched/rest/bystanders.h"
 #include "sched/run/runtime.h"
 #include "sched/run/short_way.h"
 #include "sched/run_end.h"
@@ -27,6 +28,7 @@ void in_child() {
   // Another thread may have been anywhere in run(), or at the gate, also while there was no
   // runtime.
   forget_outsiders();
+  forget_bystanders();
   forget_run();
   forget_timers();
   open_short_way();

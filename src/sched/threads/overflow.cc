@@ -47,7 +47,7 @@ void report_if_overflow(M* m, const void* address) {
 bool was_sent(const siginfo_t* info) { return info->si_code <= 0; }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  if (!was_sent(info)) jump_back_if_guarded();
+  if (!was_sent(info)) jump_back_if_guarded(context);
   bool is_access = signal == SIGSEGV || signal == SIGBUS;
   if (is_access && !was_sent(info)) report_if_overflow(current_m(), info->si_addr);
   const struct sigaction& handler_before = before_of(signal);

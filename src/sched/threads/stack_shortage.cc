@@ -31,11 +31,11 @@ bool some_goroutine_can_run() {
 
 // Timers, the network and plain threads wake goroutines, which may end and give their stacks back.
 bool something_can_run() {
-  if (outsiders_came() || earliest_timer_ns() != kNever || runtime->network.is_waited_for() ||
-      some_goroutine_can_run())
+  std::uint32_t visits = count_visits();
+  if (earliest_timer_ns() != kNever || runtime->network.is_waited_for() || some_goroutine_can_run())
     return true;
   AllowedInside why("no goroutine has begun and could run, so none is stopped that holds a lock");
-  return has_other_threads();
+  return has_other_threads() || count_visits() != visits;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // that end give their stacks back. The runtime warns once on stderr. A thread that finds only such
 // goroutines pauses between its tries. The runtime ends the program, with advice, if for a while
 // all goroutines that were found lacked a stack, none runs or could run, and nothing is there that
-// may wake one: a timer, the network, a plain thread. But only if DeadlockPolicy is abort.
+// may wake one: a timer, the network, a plain thread. But only with DeadlockPolicy::exit.
 #pragma once
 
 #include <cstddef>

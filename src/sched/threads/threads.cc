@@ -87,7 +87,7 @@ void end_m(M* m) {
 }
 
 void Threads::prepare(M* m) {
-  m->spare = runtime->stacks.take();
+  m->spare = runtime->stacks.take(0);  // its thread may run anywhere
   if (m->spare == nullptr) throw std::bad_alloc();
   m->spin_budget = kFirstSpinBudget;
   m->thread_locks = 0;

@@ -106,8 +106,7 @@ std::exception_ptr detail::caught() noexcept {
   if (error == nullptr)
     base::fatal(
         "goroutine %lu: pthread_exit() or pthread_cancel() on a thread of the runtime, which "
-        "others "
-        "need too; let the goroutine return instead",
+        "others need too; let the goroutine return instead",
         static_cast<unsigned long>(goroutine_id()));
   return error;
 }

@@ -29,6 +29,16 @@ TEST(StealHalf, TheAdditiveTermStaysBelowTheProvedBoundAndComesNearTheSimulatedO
   EXPECT_NEAR(last, 2.4, 0.15);
 }
 
+// For few processors halves of unit tasks end together, and there is no logarithm: why the term is
+// far below the published one there.
+TEST(StealHalf, TwoProcessorsNeedOneStepMoreThanTheirShareAndFourAFewMore) {
+  for (int log : {8, 12, 16, 20, 24}) {
+    const std::uint64_t tasks = std::uint64_t{1} << log;
+    EXPECT_NEAR(steal_half_term(2, tasks, 10, 1) * log, 1, 1e-6) << "2^" << log << " tasks";
+    EXPECT_LT(steal_half_term(4, tasks, 100, 1) * log, 6) << "2^" << log << " tasks";
+  }
+}
+
 TEST(StealHalf, TheMachineAndTheCountingModelAgree) {
   for (std::uint32_t m : {32u, 64u, 128u}) {
     const double counted = steal_half_term(m, 1 << 13, 300, 1);

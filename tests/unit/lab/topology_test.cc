@@ -1,9 +1,12 @@
-// topology_test.cc: two nodes of 16 Ps in the simulation, under the product's policy.
+// topology_test.cc: machines of several nodes and caches in the simulation, under the product's
+// policy.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lab/loads.h"
 #include "lab/machine.h"
@@ -19,6 +22,39 @@ Setup two_nodes(const std::string& changes = "") {
   setup.policy = policy_of(changes);
   return setup;
 }
+
+// Each P starts a batch of goroutines at random times.
+class HomeBatches : public Load {
+ public:
+  HomeBatches(double busy, Ns work, std::uint32_t size) : busy_(busy), work_(work), size_(size) {}
+  void begin(Machine& machine) override {
+    for (std::uint32_t p = 0; p < machine.setup().procs; ++p) machine.call_at(gap(machine), p);
+  }
+  void called(Machine& machine, std::uint64_t p) override {
+    const TaskId starter = machine.make();
+    left_.resize(std::max<std::size_t>(left_.size(), starter + 1));
+    left_[starter] = size_;
+    machine.arrive_at(static_cast<std::uint32_t>(p), starter);
+    machine.call_at(machine.now() + gap(machine), p);
+  }
+  Step step(Machine& machine, TaskId task) override {
+    if (task >= left_.size() || left_[task] == 0) return {work_, What::end};
+    --left_[task];
+    const TaskId child = machine.make();
+    if (child < left_.size()) left_[child] = 0;
+    return {0, What::spawn, child};
+  }
+
+ private:
+  Ns gap(Machine& machine) const {
+    return machine.exponential(static_cast<double>(work_) * (size_ + 1) / busy_);
+  }
+
+  double busy_;
+  Ns work_;
+  std::uint32_t size_;
+  std::vector<std::uint32_t> left_;
+};
 
 double far_share(const Result& result) {
   return static_cast<double>(result.far_steals) / static_cast<double>(result.steals);
@@ -77,6 +113,98 @@ TEST(TwoNodes, LoadCountsForMoreThanDistance) {
     return result.waits / static_cast<double>(result.latency.count());
   };
   EXPECT_LE(mean_wait(""), 1.6 * mean_wait("order=uniform"));
+}
+
+// ---- other machines: nodes and caches
+
+struct Shape {
+  const char* name;
+  const char* levels;
+  std::uint32_t procs;
+  double far_steals;  // of all steals in a steady state, at most
+  double far_shared;  // the same of goroutines that are taken from the global queue
+};
+
+// In nodes of 8 it happens twice as often as in nodes of 16 that nothing waits near by while
+// something waits far away. A thief that left it there would leave its P idle.
+class OnMachine : public testing::TestWithParam<Shape> {
+ protected:
+  lab::Setup setup(const std::string& changes = "") const {
+    lab::Setup made;
+    made.procs = GetParam().procs;
+    made.topology = topology_of(GetParam().levels, made.procs);
+    made.policy = policy_of(changes);
+    return made;
+  }
+  Result steady(double busy, Ns work) const {
+    lab::Setup made = setup();
+    made.until = 5'000'000;
+    HomeArrivals load(busy, work);
+    load.count_between(0, made.until);
+    return Machine(made, load).run();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    On, OnMachine,
+    testing::Values(Shape{"TwoNodesOf16", "node:2 core:16", 32, 0.05, 0.2},
+                    Shape{"TwoNodesOf16Threads", "node:2 core:8 pu:2", 32, 0.05, 0.2},
+                    Shape{"TwoNodesOf4Caches", "node:2 l3:4 core:4", 32, 0.07, 0.2},
+                    Shape{"FourNodesOf16", "node:4 core:16", 64, 0.06, 0.4},
+                    Shape{"FourNodesOf4Caches", "node:4 l3:4 core:4", 64, 0.08, 0.4},
+                    Shape{"FourNodesOf8", "node:4 core:8", 32, 0.2, 0.4}),
+    [](const auto& shape) { return shape.param.name; });
+
+TEST_P(OnMachine, AtMostAFewStealsAreFarInASteadyState) {
+  for (const double busy : {0.7, 0.9}) {
+    for (const Ns work : {1'000, 5'000}) {
+      const Result result = steady(busy, work);
+      EXPECT_GT(result.steals, 1000u);
+      EXPECT_LE(far_share(result), GetParam().far_steals) << "busy " << busy << ", work " << work;
+    }
+  }
+}
+
+TEST_P(OnMachine, HalfOfTheStealsAreUnderTheSameCache) {
+  const Result result = steady(0.9, 5'000);
+  EXPECT_GE(static_cast<double>(result.cache_steals), 0.5 * static_cast<double>(result.steals));
+}
+
+TEST_P(OnMachine, ALopsidedStartReachesNearlyTheIdeal) {
+  constexpr Ns kWork = 20'000;
+  for (const std::uint64_t slots : {256u, 1u << 16}) {
+    lab::Setup made = setup();
+    made.policy.slots = slots;
+    made.all_awake = true;
+    const std::uint64_t count = 625 * made.procs;
+    Heap load(count, kWork);
+    const Result result = Machine(made, load).run();
+    const double ideal = static_cast<double>(count * kWork) / made.procs;
+    EXPECT_GE(ideal / static_cast<double>(result.time), 0.95) << slots << " slots";
+  }
+}
+
+// One goroutine starts all others. Its P spills them to the shard of its node.
+TEST_P(OnMachine, WhatOneNodeSpillsReachesAllNodes) {
+  lab::Setup made = setup();
+  const std::uint64_t count = 625 * made.procs;
+  const auto load = make_load("burst", {count, 20'000, 0}, made.procs);
+  const Result result = Machine(made, *load).run();
+  const double ideal = static_cast<double>(count * 20'000) / made.procs;
+  EXPECT_GT(result.spills, 0u);
+  EXPECT_GT(result.far_shared, 0u);
+  EXPECT_GE(ideal / static_cast<double>(result.time), 0.9);
+}
+
+// Each P starts a batch now and then that its ring cannot hold.
+TEST_P(OnMachine, InASteadyStateAPTakesWhatItsOwnNodeSpilled) {
+  lab::Setup made = setup();
+  made.policy.slots = 8;
+  made.until = 20'000'000;
+  HomeBatches load(0.8, 5'000, 32);
+  const Result result = Machine(made, load).run();
+  EXPECT_GT(result.shared, 10'000u);
+  EXPECT_LE(static_cast<double>(result.far_shared),
+            GetParam().far_shared * static_cast<double>(result.shared));
 }
 
 // Go spends 41 % of its CPU searching at 56 Ps with about 10 busy CPUs.

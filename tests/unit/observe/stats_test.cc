@@ -2,11 +2,16 @@
 
 #include <magpie/magpie.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <set>
+#include <thread>
 #include <vector>
 
+#include "sched/run/inside.h"
 #include "support/plain_thread.h"
 #include "support/rt_test.h"
 #include "support/test_length.h"
@@ -288,6 +293,35 @@ RT_TEST(GoroutineId, APlainThreadHasNone) {
   PlainThread thread([&id] { id = goroutine_id(); });
   thread.join();
   EXPECT_EQ(id, 0u);
+}
+
+std::atomic<int> looks_inside{0}, looks_outside{0};
+
+// With a million goroutines the look at all of them takes milliseconds. Here a signal finds out
+// where the goroutine is meanwhile, again and again.
+TEST(Stats, AGoroutineLooksAtAllOthersOutsideTheRuntime) {
+  struct sigaction look = {}, before;
+  look.sa_handler = [](int) { ++(sched::is_inside_with_p() ? looks_inside : looks_outside); };
+  look.sa_flags = SA_RESTART;
+  ASSERT_EQ(sigaction(SIGUSR2, &look, &before), 0);
+  run(Options{.procs = 1, .preempt = false}, [] {
+    WaitGroup all;
+    for (int i = 0; i < 100'000; ++i) all.go([] {});
+    looks_inside = looks_outside = 0;
+    std::atomic<bool> over{false};
+    std::thread asks([&over, thread = pthread_self()] {
+      while (!over) {
+        pthread_kill(thread, SIGUSR2);
+        std::this_thread::yield();
+      }
+    });
+    while (looks_inside + looks_outside < 100) (void)stats();
+    over = true;
+    asks.join();
+    all.wait();
+  });
+  sigaction(SIGUSR2, &before, nullptr);
+  EXPECT_LT(looks_inside, looks_outside);
 }
 
 }  // namespace

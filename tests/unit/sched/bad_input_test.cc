@@ -7,13 +7,16 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -437,6 +440,78 @@ RT_TEST(UncaughtExceptions, InAGroupsGoroutineStillCountItDown) {
   all.wait();
   EXPECT_TRUE(eventually([&] { return handled == 10; }));
   on_uncaught({});
+}
+
+// ---- empty functions
+
+// What would be called later, where nobody could catch what it throws.
+template <class F>
+void expect_refused_where_called_later(F empty) {
+  using namespace std::chrono_literals;
+  const GoOptions named{.name = "empty"};
+  const Context context = Context::background().with_cancel();
+  std::error_code error;
+  EXPECT_THROW(go(empty), std::invalid_argument);
+  EXPECT_THROW(go(named, empty), std::invalid_argument);
+  EXPECT_THROW((void)spawn(empty), std::invalid_argument);
+  EXPECT_THROW((void)spawn(named, empty), std::invalid_argument);
+  EXPECT_THROW((void)spawn_closing(Chan<void>(), empty), std::invalid_argument);
+  EXPECT_THROW((void)after_func(1ns, empty), std::invalid_argument);
+  EXPECT_THROW((void)context.after_func(empty), std::invalid_argument);
+
+  WaitGroup group;
+  EXPECT_THROW(group.go(empty), std::invalid_argument);
+  EXPECT_TRUE(group.wait_for(0s));  // it counts nothing
+
+  TaskGroup tasks;
+  tasks.set_limit(1);
+  EXPECT_THROW(tasks.go(empty), std::invalid_argument);
+  EXPECT_THROW(tasks.go(context, empty), std::invalid_argument);
+  EXPECT_THROW(tasks.go(context, empty, error), std::invalid_argument);
+  EXPECT_THROW(tasks.try_go(empty), std::invalid_argument);
+  EXPECT_THROW(tasks.try_go_for(1s, empty), std::invalid_argument);
+  EXPECT_THROW(tasks.try_go_until(std::chrono::steady_clock::now(), empty), std::invalid_argument);
+  EXPECT_TRUE(tasks.try_go([] {}));  // no place was taken
+  tasks.wait();
+
+  WorkerPool pool(1);
+  EXPECT_THROW(pool.submit(empty), std::invalid_argument);
+  EXPECT_THROW(pool.submit(context, empty, error), std::invalid_argument);
+  EXPECT_THROW(pool.try_submit(empty), std::invalid_argument);
+  EXPECT_THROW(pool.try_submit_for(1s, empty), std::invalid_argument);
+  pool.wait();
+}
+
+TEST(BadInput, AnEmptyFunctionIsRefusedAtOnceWhereItWouldBeCalledLater) {
+  run([] {
+    expect_refused_where_called_later(std::function<void()>());
+    expect_refused_where_called_later(static_cast<void (*)()>(nullptr));
+    EXPECT_EQ(num_goroutines(), 1u);
+
+    ResultGroup<int> results;
+    EXPECT_THROW(results.go(std::function<int()>()), std::invalid_argument);
+    EXPECT_TRUE(results.wait().empty());
+    EXPECT_THROW(parallel_for(0, 3, static_cast<void (*)(int)>(nullptr)), std::invalid_argument);
+    EXPECT_THROW(parallel_for(0, 0, std::function<void(int)>()), std::invalid_argument);
+    EXPECT_THROW(parallel_reduce(0, 3, 0, std::function<int(int)>(), std::plus<>()),
+                 std::invalid_argument);
+    EXPECT_THROW(Pool<int>(1, std::function<int()>()), std::invalid_argument);
+  });
+}
+
+TEST(BadInput, ANullPointerToAMemberIsRefusedToo) {
+  struct Job {
+    void work() {}
+  };
+  run([] {
+    Job job;
+    EXPECT_THROW(go(static_cast<void (Job::*)()>(nullptr), &job), std::invalid_argument);
+    EXPECT_EQ(spawn([] { return 6 * 7; }).join(), 42);
+  });
+}
+
+TEST(BadInput, ANilChannelCannotTellOfTheEndOfAGoroutine) {
+  run([] { EXPECT_THROW((void)spawn_closing(Chan<void>::nil(), [] {}), std::invalid_argument); });
 }
 
 }  // namespace

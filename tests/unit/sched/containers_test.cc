@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 #include <system_error>
 
+#include "sched/child_settings.h"
 #include "sched/run/procs.h"
 #include "support/captured_stderr.h"
 #include "support/rt_test.h"
@@ -24,6 +26,7 @@
 namespace magpie {
 namespace {
 
+using sched::ChildSettings;
 using support::eventually;
 using support::fake_cpus;
 
@@ -84,6 +87,19 @@ TEST(Container, ANarrowerAndAWiderAffinityMaskAreFollowed) {
     EXPECT_EQ(num_cpu(), 8);  // when the runtime started
     fake_cpus = 6;
     ASSERT_TRUE(becomes(6));
+  });
+}
+
+TEST(Container, ASetProcsThatFailsLeavesTheNumberToTheMask) {
+  FakeContainer container;
+  run([] {
+    ASSERT_EQ(procs(), 8);
+    const Burners load(4);
+    support::ps_to_refuse = 1;
+    EXPECT_THROW(set_procs(20), std::bad_alloc);
+    EXPECT_EQ(procs(), 8);
+    fake_cpus = 3;
+    EXPECT_TRUE(becomes(3));
   });
 }
 
@@ -292,29 +308,58 @@ void set_mask_of_all_threads(const cpu_set_t& mask) {
     sched_setaffinity(std::stoi(entry.path().filename().string()), sizeof mask, &mask);
 }
 
-TEST(RealAffinity, AMaskThatIsNarrowedWhileRunningIsFollowed) {
-  cpu_set_t all;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "this process may use one CPU only";
-  unsetenv("MAGPIE_PROCS");
-  cpus::FakeTree no_quota;
-  no_quota.set_cgroup("");
-  no_quota.set_mountinfo("");
-  sched::set_file_root(no_quota.root(), kOftenNs);
+// How many CPUs the calling thread may use when it is not pinned.
+int cpus_when_not_pinned() {
+  const ChildSettings not_pinned;
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : -1;
+}
+
+class RealAffinity : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(sched_getaffinity(0, sizeof all_, &all_), 0);
+    if (CPU_COUNT(&all_) < 2) GTEST_SKIP() << "this process may use one CPU only";
+    CPU_ZERO(&one_);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one_) == 0; ++cpu)
+      if (CPU_ISSET(cpu, &all_)) CPU_SET(cpu, &one_);
+    unsetenv("MAGPIE_PROCS");
+    no_quota_.set_cgroup("");
+    no_quota_.set_mountinfo("");
+    sched::set_file_root(no_quota_.root(), kOftenNs);
+  }
+  void TearDown() override {
+    set_mask_of_all_threads(all_);
+    sched::set_file_root("");
+  }
+
+  cpu_set_t all_, one_;
+  cpus::FakeTree no_quota_;
+};
+
+TEST_F(RealAffinity, AMaskThatIsNarrowedWhileRunningIsFollowed) {
   run([&] {
-    ASSERT_EQ(procs(), CPU_COUNT(&all));
+    ASSERT_EQ(procs(), CPU_COUNT(&all_));
     const Burners load(4);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
-      if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
-    set_mask_of_all_threads(one);
+    set_mask_of_all_threads(one_);
     EXPECT_TRUE(becomes(1));
-    set_mask_of_all_threads(all);
-    EXPECT_TRUE(becomes(CPU_COUNT(&all)));
+    set_mask_of_all_threads(all_);
+    EXPECT_TRUE(becomes(CPU_COUNT(&all_)));
   });
-  set_mask_of_all_threads(all);
-  sched::set_file_root("");
+}
+
+TEST_F(RealAffinity, AMaskIsFollowedByPinnedThreadsOnceThereIsMemoryForThePs) {
+  set_mask_of_all_threads(one_);
+  run(Options{.pin = true}, [&] {
+    ASSERT_EQ(procs(), 1);
+    ASSERT_EQ(cpus_when_not_pinned(), 1);
+    const Burners load(4);
+    support::ps_to_refuse = 1;
+    set_mask_of_all_threads(all_);
+    ASSERT_TRUE(becomes(CPU_COUNT(&all_)));
+    EXPECT_EQ(support::ps_to_refuse, 0);
+    EXPECT_TRUE(eventually([&] { return cpus_when_not_pinned() == CPU_COUNT(&all_); }));
+  });
 }
 
 }  // namespace

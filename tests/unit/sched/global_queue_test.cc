@@ -1,34 +1,54 @@
-// global_queue_test.cc: the queue that all Ps share.
+// global_queue_test.cc: the queue that all Ps share, in a shard for each node.
 
 #include "sched/core/global_queue.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <deque>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/random.h"
+#include "sched/policy.h"
 #include "support/test_length.h"
 #include "unit/sched/numbered.h"
 
 namespace magpie::sched {
 namespace {
 
+constexpr std::uint32_t kNodes = 4;
+constexpr std::uint32_t kProcsOfNode = 2;
+
+GlobalQueue::Taker taker(std::uint32_t node) { return {node, kProcsOfNode, kNodes * kProcsOfNode}; }
+
 class GlobalQueueTest : public ::testing::Test {
  protected:
+  GlobalQueueTest() { EXPECT_TRUE(queue.add_shards(kNodes)); }
+
   void make_room(std::size_t records) {
-    const std::size_t bytes = GlobalQueue::bytes_of_room(records);
+    const std::size_t bytes = ChunkStore::bytes_of_room(records);
     rooms_.push_back(std::make_unique<std::byte[]>(bytes));
-    queue.add_room(rooms_.back().get(), bytes);
+    queue.chunks().add_room(rooms_.back().get(), bytes);
   }
 
-  std::vector<std::size_t> drain() {
-    std::vector<std::size_t> all;
-    while (G* g = queue.pop()) all.push_back(number_of(g));
-    return all;
+  std::vector<std::size_t> pop_share(std::uint32_t node) {
+    G* out[128];
+    const std::size_t count = queue.pop_share(taker(node), out);
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_of(out[i]));
+    return numbers;
+  }
+
+  // What is pushed from now on became ready so much later that another shard may go first.
+  static void wait_for_the_lead() {
+    const std::int64_t until = base::coarse_now_ns() + policy::kShardLeadNs;
+    while (base::coarse_now_ns() <= until) std::this_thread::yield();
   }
 
   GlobalQueue queue;
@@ -37,161 +57,134 @@ class GlobalQueueTest : public ::testing::Test {
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
 };
 
-TEST_F(GlobalQueueTest, AnEmptyQueueGivesNothingAndNeedsNoRoom) {
+TEST_F(GlobalQueueTest, WhatAThreadWithoutAPPutsThereGoesToTheNodeOfItsRecord) {
+  make_room(100);
+  const auto usual = std::make_unique<G>();
+  const auto urgent = std::make_unique<G>();
+  usual->node = 2;
+  urgent->node = 3;
+  queue.push(usual.get());
+  queue.push_urgent(urgent.get());
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.urgent(), 1u);
   G* out[4];
-  EXPECT_TRUE(queue.empty());
-  EXPECT_EQ(queue.pop(), nullptr);
-  EXPECT_EQ(queue.pop_share(2, out), 0u);
-}
-
-TEST_F(GlobalQueueTest, GoroutinesLeaveInTheOrderInWhichTheyCame) {
-  make_room(3000);
-  for (std::size_t i = 0; i < 3000; ++i) queue.push(numbered(i));
-  EXPECT_EQ(queue.size(), 3000u);
-  EXPECT_EQ(drain(), range(0, 3000));
+  EXPECT_EQ(queue.pop_usual(0, out), 0u);
+  ASSERT_EQ(queue.pop_usual(2, out), 1u);
+  EXPECT_EQ(out[0], usual.get());
+  EXPECT_EQ(queue.pop(3), urgent.get());
   EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(GlobalQueueTest, ABatchKeepsItsOrder) {
-  make_room(3000);
-  queue.push(numbered(0));
-  queue.push(numbered_range(1, 2000));
-  queue.push(numbered_range(2000, 2001));
-  EXPECT_EQ(drain(), range(0, 2001));
+TEST_F(GlobalQueueTest, APTakesItsPartOfTheShardOfItsOwnNode) {
+  make_room(100);
+  queue.push(0, numbered_range(0, 10));
+  queue.push(1, numbered_range(10, 20));
+  EXPECT_EQ(pop_share(1), range(10, 16));  // two Ps share it: half, and one
+  EXPECT_EQ(pop_share(0), range(0, 6));
 }
 
-TEST_F(GlobalQueueTest, AnEmptyBatchChangesNothing) {
-  make_room(10);
-  queue.push(std::span<G* const>());
-  queue.push_front({});
-  EXPECT_TRUE(queue.empty());
-  EXPECT_EQ(queue.pop(), nullptr);
+TEST_F(GlobalQueueTest, APWithAnEmptyShardTakesItsPartOfAnother) {
+  make_room(100);
+  queue.push(0, numbered_range(0, 16));
+  EXPECT_EQ(pop_share(1), range(0, 3));  // all eight Ps share it
+  EXPECT_EQ(queue.pop(2), numbered(3));
 }
 
-TEST_F(GlobalQueueTest, WhatIsPushedToTheFrontLeavesFirstInItsOrder) {
-  make_room(3000);
-  queue.push(numbered_range(1000, 1010));
-  queue.push_front(numbered_range(300, 1000));
-  queue.push_front(numbered_range(0, 300));
-  queue.push(numbered(1010));
-  EXPECT_EQ(queue.size(), 1011u);
-  EXPECT_EQ(drain(), range(0, 1011));
+TEST_F(GlobalQueueTest, ThatTheUrgentLineOfAShardIsEmptyDoesNotHideTheOthers) {
+  make_room(100);
+  const auto urgent = std::make_unique<G>();
+  urgent->node = 3;
+  queue.push_urgent(urgent.get());
+  queue.push(0, numbered_range(0, 2));
+  G* out[8];
+  ASSERT_EQ(queue.pop_few(taker(0), out), 2u);
+  EXPECT_EQ(out[0], urgent.get());
+  EXPECT_EQ(out[1], numbered(0));
 }
 
-TEST_F(GlobalQueueTest, PushingToTheFrontOfAnEmptyQueueIsPushing) {
-  make_room(1000);
-  queue.push_front(numbered_range(0, 300));
-  queue.push(numbered(300));
-  EXPECT_EQ(drain(), range(0, 301));
+TEST_F(GlobalQueueTest, WhatHasWaitedMuchLongerInAnotherShardGoesFirst) {
+  make_room(100);
+  queue.push(3, numbered_range(0, 1));
+  wait_for_the_lead();
+  queue.push(0, numbered_range(10, 12));
+  EXPECT_EQ(pop_share(0), range(0, 1));
+  EXPECT_EQ(pop_share(0), range(10, 12));
 }
 
-TEST_F(GlobalQueueTest, AShareIsTheSizeOverTheProcsPlusOne) {
-  make_room(1000);
-  queue.push(numbered_range(0, 10));
-  G* out[128];
-  ASSERT_EQ(queue.pop_share(4, out), 3u);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(number_of(out[i]), i);
-  EXPECT_EQ(queue.size(), 7u);
+TEST_F(GlobalQueueTest, WhatGoesBackToTheFrontIsAsOldAsWhatIsThere) {
+  make_room(100);
+  queue.push(1, numbered_range(1, 2));
+  wait_for_the_lead();
+  queue.push_front(1, numbered_range(0, 1));
+  queue.push(0, numbered_range(10, 11));
+  EXPECT_EQ(queue.pop(0), numbered(0));
 }
 
-TEST_F(GlobalQueueTest, TheOnlyProcTakesAll) {
-  make_room(1000);
-  queue.push(numbered_range(0, 10));
-  G* out[128];
-  EXPECT_EQ(queue.pop_share(1, out), 10u);
-  EXPECT_TRUE(queue.empty());
-}
-
-TEST_F(GlobalQueueTest, AShareIsNeverMoreThanTheTakerHasPlaceFor) {
-  make_room(1000);
-  queue.push(numbered_range(0, 1000));
-  G* out[128];
-  ASSERT_EQ(queue.pop_share(1, out), 128u);
-  for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(number_of(out[i]), i);
-  EXPECT_EQ(drain(), range(128, 1000));
-}
-
-TEST_F(GlobalQueueTest, MoreProcsThanGoroutinesGetOneEach) {
-  make_room(1000);
-  queue.push(numbered_range(0, 3));
-  G* out[128];
-  for (std::size_t i = 0; i < 3; ++i) {
-    ASSERT_EQ(queue.pop_share(64, out), 1u);
-    EXPECT_EQ(number_of(out[0]), i);
+// Every look of a P whose own shard is never empty. Only what became ready within the lead goes
+// before the goroutines of a node that has no P.
+TEST_F(GlobalQueueTest, AShardWithoutPsDoesNotStarve) {
+  constexpr std::size_t kOld = 600;
+  make_room(10'000);
+  queue.push(3, numbered_range(0, kOld));
+  wait_for_the_lead();
+  std::size_t next = 1'000, looks = 0, left = kOld;
+  while (left != 0 && looks < 10 * kOld) {
+    queue.push(0, numbered_range(next, next + 1));
+    ++next;
+    G* out[24];
+    const std::size_t count = queue.pop_few(taker(0), out);
+    left -= static_cast<std::size_t>(
+        std::count_if(out, out + count, [](G* g) { return number_of(g) < kOld; }));
+    ++looks;
   }
+  // One at each look, as in a single line; what came meanwhile had no turn before them, but for
+  // the rest of the last chunk.
+  EXPECT_EQ(left, 0u);
+  EXPECT_LE(looks, kOld + Chunk::kItems);
 }
 
-// Removing many Ps pushes many small batches to the front.
-TEST_F(GlobalQueueTest, TheRoomSufficesHoweverSmallTheBatchesPushedToTheFront) {
-  constexpr std::size_t kRecords = 896;
+TEST_F(GlobalQueueTest, TheRoomSufficesForAllShardsHoweverSmallTheBatches) {
+  constexpr std::size_t kRecords = 2'000;
   make_room(kRecords);
-  for (std::size_t i = kRecords; i > 0; --i) queue.push_front(numbered_range(i - 1, i));
-  EXPECT_EQ(drain(), range(0, kRecords));
-}
-
-TEST_F(GlobalQueueTest, TheRoomSufficesWhateverTheOrderOfPushesAndPops) {
-  constexpr std::size_t kRecords = 2000;
-  make_room(kRecords / 2);
-  make_room(kRecords / 2);
   base::Random random(support::printed_seed());
-  std::deque<std::size_t> expected;
+  std::vector<std::size_t> taken;
   std::size_t next = 0;
   for (int round = 0; round < support::scaled(20'000); ++round) {
-    const std::size_t count = std::min<std::size_t>(random.next() % 40, kRecords - expected.size());
-    const std::vector<G*> batch = numbered_range(next, next + count);
-    switch (random.next() % 4) {
-      case 0:
-        queue.push(batch);
-        for (G* g : batch) expected.push_back(number_of(g));
-        break;
-      case 1:
-        queue.push_front(batch);
-        expected.insert(expected.begin(), count, 0);
-        for (std::size_t i = 0; i < count; ++i) expected[i] = next + i;
-        break;
-      case 2:
-        for (std::size_t i = 0; i < count && !expected.empty(); ++i) {
-          ASSERT_EQ(number_of(queue.pop()), expected.front());
-          expected.pop_front();
-        }
-        break;
-      case 3: {
-        G* out[128];
-        const std::size_t taken = queue.pop_share(1 + random.next() % 8, out);
-        for (std::size_t i = 0; i < taken; ++i) {
-          ASSERT_EQ(number_of(out[i]), expected.front());
-          expected.pop_front();
-        }
-        break;
-      }
+    const std::uint32_t node = random.next() % kNodes;
+    const std::size_t free = kRecords - queue.size();
+    const std::size_t count = std::min<std::size_t>(random.next() % 40, free);
+    if (random.next() % 2 == 0) {
+      queue.push(node, numbered_range(next, next + count));
+    } else {
+      queue.push_front(node, numbered_range(next, next + count));
     }
     next += count;
-    ASSERT_EQ(queue.size(), expected.size());
+    if (random.next() % 3 == 0)
+      for (std::size_t number : pop_share(random.next() % kNodes)) taken.push_back(number);
   }
+  while (G* g = queue.pop(0)) taken.push_back(number_of(g));
+  std::sort(taken.begin(), taken.end());
+  EXPECT_EQ(taken, range(0, next));
+  EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(GlobalQueueTest, AmongThreadsEveryGoroutineIsTakenExactlyOnce) {
-  constexpr std::size_t kThreads = 4;
-  const auto per_thread = static_cast<std::size_t>(support::scaled(100'000));
-  make_room(kThreads * per_thread);
-  std::vector<std::atomic<std::uint8_t>> taken(kThreads * per_thread);
-  std::atomic<std::size_t> left{kThreads * per_thread};
-
+TEST_F(GlobalQueueTest, AmongThreadsOfAllNodesEveryGoroutineIsTakenExactlyOnce) {
+  const auto per_thread = static_cast<std::size_t>(support::scaled(50'000));
+  make_room(kNodes * per_thread);
+  std::vector<std::atomic<std::uint8_t>> taken(kNodes * per_thread);
+  std::atomic<std::size_t> left{kNodes * per_thread};
   std::vector<std::thread> threads;
-  for (std::size_t me = 0; me < kThreads; ++me) {
-    threads.emplace_back([&, me] {
-      std::size_t next = me * per_thread;
+  for (std::uint32_t node = 0; node < kNodes; ++node) {
+    threads.emplace_back([&, node] {
+      std::size_t next = node * per_thread;
       const std::size_t end = next + per_thread;
-      G* out[128];
       while (left.load(std::memory_order_relaxed) != 0) {
         const std::size_t count = std::min<std::size_t>(next % 50 + 1, end - next);
-        if (next % 3 == 0) {
-          queue.push_front(numbered_range(next, next + count));
-        } else {
-          queue.push(numbered_range(next, next + count));
-        }
+        queue.push(next % 3 == 0 ? (node + 1) % kNodes : node, numbered_range(next, next + count));
         next += count;
-        const std::size_t got = queue.pop_share(kThreads, out);
+        G* out[129];
+        std::size_t got = queue.pop_share(taker(node), std::span(out).first(128));
+        if (G* g = next % 7 == 0 ? queue.pop(node) : nullptr) out[got++] = g;
         for (std::size_t i = 0; i < got; ++i) taken[number_of(out[i])].fetch_add(1);
         left.fetch_sub(got, std::memory_order_relaxed);
       }

@@ -2,7 +2,6 @@
 
 #include <magpie/magpie.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,23 +14,14 @@
 #include "sched/entry.h"
 #include "sched/run/runtime.h"
 #include "support/rt_test.h"
+#include "support/synthetic_machine.h"
 
 namespace magpie {
 namespace {
 
 using namespace std::chrono_literals;
 using support::eventually;
-
-// Two nodes of 16 CPUs, or what is asked for, for the runs of this test.
-class SyntheticMachine {
- public:
-  explicit SyntheticMachine(const std::string& levels = "node:2 core:16") {
-    setenv("MAGPIE_DEBUG", ("topology=" + levels).c_str(), 1);
-  }
-  ~SyntheticMachine() { unsetenv("MAGPIE_DEBUG"); }
-  SyntheticMachine(const SyntheticMachine&) = delete;
-  SyntheticMachine& operator=(const SyntheticMachine&) = delete;
-};
+using support::SyntheticMachine;
 
 void compute(int steps) {
   for (int i = 0; i < steps; ++i) asm volatile("" ::: "memory");
@@ -68,7 +58,7 @@ bool steals_near_for_a_while() {
 // robbed from afar. So a calm while is waited for. With a CPU for each P at most 5 % of steals are
 // far: tests/unit/lab/topology_test.cc.
 TEST(Homes, InASteadyStateFewStealsAreFar) {
-  SyntheticMachine machine;
+  SyntheticMachine machine("node:2 core:16");
   run(Options{.procs = 32}, [] {
     std::atomic<bool> over{false};
     WaitGroup all;
@@ -91,7 +81,7 @@ TEST(Homes, InASteadyStateFewStealsAreFar) {
 
 // All goroutines begin on one P, and none ends before all run: each P of both nodes has to come.
 TEST(Homes, ALopsidedStartReachesEveryPOfEveryNode) {
-  SyntheticMachine machine;
+  SyntheticMachine machine("node:2 core:16");
   constexpr int kProcs = 32;
   run(Options{.procs = kProcs, .preempt = false}, [] {
     std::atomic<int> running{0};
@@ -125,6 +115,33 @@ TEST(Homes, AWakerStartsAnIdlePOfItsOwnNode) {
     for (int p = 4; p < 8; ++p) EXPECT_EQ(now.procs[static_cast<std::size_t>(p)].ticks, 0u) << p;
     over = true;
     all.wait();
+  });
+}
+
+// Every P starts goroutines, and they block.
+TEST(Homes, RecordsAndStacksAreOfTheNodeThatTookThem) {
+  SyntheticMachine machine("node:2 core:2");
+  run(Options{.procs = 4}, [] {
+    std::atomic<bool> over{false};
+    WaitGroup all;
+    for (int i = 0; i < 8; ++i) {
+      all.go([&over] {
+        while (!over.load(std::memory_order_relaxed)) {
+          WaitGroup few;
+          for (int child = 0; child < 300; ++child) few.go([] { yield(); });
+          few.wait();
+        }
+      });
+    }
+    sched::GPools& records = sched::runtime->records;
+    EXPECT_TRUE(eventually([&] {
+      return !records.of(0).carved_in(0).empty() && !records.of(1).carved_in(0).empty() &&
+             sched::runtime->stacks.of(1).usage().stacks != 0;
+    }));
+    over = true;
+    all.wait();
+    for (const std::uint32_t node : {0u, 1u})
+      for (const sched::G& g : records.of(node).carved_in(0)) EXPECT_EQ(g.node, node);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -278,6 +279,41 @@ TEST(JoinHandle, SpawningAndJoiningForEverLeavesNoQueueOfUselessEntries) {
     }
     EXPECT_LT(stats().global_queue_length, 10'000u);  // of 100,000 that were spawned
   });
+}
+
+RT_TEST(JoinHandle, AReferenceIsAPointerWhereTheGoroutineMayGoOn) {
+  int variable = 1;
+  std::error_code error;
+  auto handle = spawn([&variable]() -> int& { return variable; });
+  EXPECT_EQ(handle.join(Context::background(), error), &variable);
+  EXPECT_FALSE(handle.joinable());
+
+  Chan<void> gate;
+  Context over = Context::background().with_cancel();
+  over.cancel();
+  auto waits = spawn([&, gate]() -> const int& {
+    gate.recv();
+    return variable;
+  });
+  EXPECT_EQ(waits.join(over, error), nullptr);
+  EXPECT_EQ(error, std::errc::operation_canceled);
+  gate.close();
+  EXPECT_EQ(&waits.join(), &variable);
+}
+
+RT_TEST(JoinHandle, AValueMayBeAnRvalueReference) {
+  int variable = 1;
+  auto same = [&variable]() -> int&& { return std::move(variable); };
+  int&& joined = spawn(same).join();
+  EXPECT_EQ(&joined, &variable);
+  EXPECT_EQ(spawn(same).try_join_for(support::kGenerousLimit), &variable);
+}
+
+TEST(Run, ReturnsReferencesOfBothKinds) {
+  int variable = 1;
+  EXPECT_EQ(&run([&]() -> int& { return variable; }), &variable);
+  int&& moved = run([&]() -> int&& { return std::move(variable); });
+  EXPECT_EQ(&moved, &variable);
 }
 
 }  // namespace

@@ -103,15 +103,15 @@ TEST(JoinWord, ExactlyOneOfFinisherAndDetacherFreesTheRecord) {
 
 TEST(ClaimWord, AnEntryThatNobodyClaimedIsRunEachTimeItIsMet) {
   ClaimWord word;
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::run);
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::run);  // it blocked, and was readied
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::run);
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::run);  // it blocked, and was readied
   EXPECT_FALSE(word.is_left_behind());
   EXPECT_TRUE(word.retire());
 }
 
 TEST(ClaimWord, AGoroutineThatWasTakenCannotBeClaimed) {
   ClaimWord word;
-  ASSERT_EQ(word.meet_entry(), ClaimWord::Entry::run);
+  ASSERT_EQ(word.meet_entry(), ClaimWord::Fate::run);
   EXPECT_FALSE(word.claim());
 }
 
@@ -125,7 +125,7 @@ TEST(ClaimWord, TheEntryOfAClaimedGoroutineIsDroppedAndThenTheJoinerFreesTheReco
   ClaimWord word;
   ASSERT_TRUE(word.claim());
   EXPECT_TRUE(word.is_left_behind());
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::drop);
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::drop);
   EXPECT_FALSE(word.is_left_behind());
   EXPECT_TRUE(word.retire());
 }
@@ -135,15 +135,15 @@ TEST(ClaimWord, WhoMeetsTheEntryAfterTheJoinerIsThroughFreesTheRecord) {
   ASSERT_TRUE(word.claim());
   EXPECT_FALSE(word.retire());
   EXPECT_TRUE(word.is_left_behind());
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::free_record);
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::free_record);
 }
 
 TEST(ClaimWord, OfTheTwoEntriesOfAClaimedGoroutineThatBlockedTheFirstMetIsDroppedTheSecondRuns) {
   ClaimWord word;
   ASSERT_TRUE(word.claim());
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::drop);
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::run);
-  EXPECT_EQ(word.meet_entry(), ClaimWord::Entry::run);  // it blocked again
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::drop);
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::run);
+  EXPECT_EQ(word.meet_entry(), ClaimWord::Fate::run);  // it blocked again
   EXPECT_TRUE(word.retire());
 }
 
@@ -158,9 +158,9 @@ TEST(ClaimWord, ExactlyOneOfJoinerAndDequeuerRunsIt) {
   for (int round = 0; round < 1000; ++round) {
     ClaimWord word;
     bool claimed = false;
-    auto entry = ClaimWord::Entry::run;
+    auto entry = ClaimWord::Fate::run;
     race([&] { claimed = word.claim(); }, [&] { entry = word.meet_entry(); });
-    ASSERT_NE(claimed, entry == ClaimWord::Entry::run);
+    ASSERT_NE(claimed, entry == ClaimWord::Fate::run);
   }
 }
 
@@ -169,10 +169,10 @@ TEST(ClaimWord, ExactlyOneOfJoinerAndDequeuerFreesTheRecord) {
     ClaimWord word;
     ASSERT_TRUE(word.claim());
     bool joiner_frees = false;
-    auto entry = ClaimWord::Entry::run;
+    auto entry = ClaimWord::Fate::run;
     race([&] { joiner_frees = word.retire(); }, [&] { entry = word.meet_entry(); });
-    ASSERT_NE(joiner_frees, entry == ClaimWord::Entry::free_record);
-    ASSERT_NE(entry, ClaimWord::Entry::run);
+    ASSERT_NE(joiner_frees, entry == ClaimWord::Fate::free_record);
+    ASSERT_NE(entry, ClaimWord::Fate::run);
   }
 }
 

@@ -132,5 +132,17 @@ RT_TEST(Local, APlainThreadHasItsOwnUntilItEnds) {
   EXPECT_EQ(held.get(), nullptr);
 }
 
+RT_TEST(Local, AValueNeedsNoDefaultConstructor) {
+  struct Number {
+    explicit Number(int its) : value(its) {}
+    int value;
+  };
+  Local<Number> copied(Number(7)), set;
+  EXPECT_EQ(copied->value, 7);
+  EXPECT_THROW(set.get(), std::logic_error);
+  set.set(Number(8));
+  EXPECT_EQ(set->value, 8);
+}
+
 }  // namespace
 }  // namespace magpie

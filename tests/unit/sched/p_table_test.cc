@@ -4,18 +4,25 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <limits>
 #include <new>
+
+#include "unit/sched/fake_cpus.h"
 
 namespace {
 constexpr int kNeverRefuse = std::numeric_limits<int>::max();
 thread_local int ps_before_refusal = kNeverRefuse;
 }  // namespace
 
+std::atomic<int> magpie::support::ps_to_refuse{0};
+
 // A P is aligned to cache lines; the others are here because they belong together.
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   if (ps_before_refusal != kNeverRefuse && ps_before_refusal-- == 0) throw std::bad_alloc();
+  if (magpie::support::ps_to_refuse > 0 && magpie::support::ps_to_refuse-- > 0)
+    throw std::bad_alloc();
   auto aligned = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(aligned, (size + aligned - 1) / aligned * aligned))
     return memory;

@@ -20,9 +20,9 @@ void sleep_a_moment() {
 TEST(Stretch, BeginsAnewWhenTheThreadHasSlept) {
   Stretch stretch;
   sleep_a_moment();
-  EXPECT_EQ(stretch.length_ns(gettid(), 1'000), 0);
+  EXPECT_EQ(stretch.measure_ns(gettid(), 1'000), 0);
   sleep_a_moment();
-  EXPECT_EQ(stretch.length_ns(gettid(), 5'000), 0);
+  EXPECT_EQ(stretch.measure_ns(gettid(), 5'000), 0);
 }
 
 // A thread that sleeps in read(), and once more for each byte.
@@ -69,19 +69,19 @@ class Sleeper {
 TEST(Stretch, OfAThreadThatHasNotRunSinceTheLastLookIsWhatItWas) {
   Sleeper other;
   Stretch stretch;
-  EXPECT_EQ(stretch.length_ns(other.tid(), 1'000), 0);
-  EXPECT_EQ(stretch.length_ns(other.tid(), 4'000), 3'000);
+  EXPECT_EQ(stretch.measure_ns(other.tid(), 1'000), 0);
+  EXPECT_EQ(stretch.measure_ns(other.tid(), 4'000), 3'000);
   other.sleep_once_more();
-  EXPECT_EQ(stretch.length_ns(other.tid(), 4'000), 3'000);  // it has slept, but was not asked
-  EXPECT_EQ(stretch.length_ns(other.tid(), 5'000), 0);
+  EXPECT_EQ(stretch.measure_ns(other.tid(), 4'000), 3'000);  // it has slept, but was not asked
+  EXPECT_EQ(stretch.measure_ns(other.tid(), 5'000), 0);
 }
 
 TEST(Stretch, OfAThreadOfWhichTheKernelTellsNothingCountsWhileItRuns) {
   constexpr pid_t kNobody = 0;  // there is no such file
   Stretch stretch;
-  EXPECT_EQ(stretch.length_ns(kNobody, 1'000), 0);
-  EXPECT_EQ(stretch.length_ns(kNobody, 4'000), 3'000);
-  EXPECT_EQ(stretch.length_ns(kNobody, 4'000), 0);  // it may be asleep
+  EXPECT_EQ(stretch.measure_ns(kNobody, 1'000), 0);
+  EXPECT_EQ(stretch.measure_ns(kNobody, 4'000), 3'000);
+  EXPECT_EQ(stretch.measure_ns(kNobody, 4'000), 0);  // it may be asleep
 }
 
 }  // namespace
