@@ -14,11 +14,11 @@ namespace {
 using namespace sched;
 
 // On the sleeper's stack.
-struct Sleeper : timer::Timer {
-  explicit Sleeper(G* its) : Timer(wake), g(its) {}
+struct SleepTimer : timer::Timer {
+  explicit SleepTimer(G* its) : Timer(wake), g(its) {}
 
   static void* wake(timer::Timer& timer) {
-    G* g = static_cast<Sleeper&>(timer).g;
+    G* g = static_cast<SleepTimer&>(timer).g;
     timer.finished();
     return g;
   }
@@ -53,7 +53,7 @@ void sleep_until(DeadlineNs deadline) {
         WaitReason::sleep, [](M*, G*, void*) { return true; }, nullptr);
     return;
   }
-  Sleeper sleeper(m->current);
+  SleepTimer sleeper(m->current);
   arm_and_hold(m, sleeper, deadline);
   park(WaitReason::sleep, begin_sleep, nullptr);
 }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "base/guard.h"
 
 namespace magpie::timer {
@@ -100,19 +101,52 @@ void TimerSet::Heap::sift_up(std::uint64_t place, Entry entry) {
   put(place, entry);
 }
 
-void TimerSet::Heap::sift_down(std::uint64_t place, Entry entry) {
-  for (;;) {
-    std::uint64_t child = place * kChildren + 1;
-    if (child >= count_) break;
-    std::uint64_t earliest = child;
-    for (std::uint64_t end = std::min(child + kChildren, count_); ++child < end;) {
-      if (entries_[child].when_ns < entries_[earliest].when_ns) earliest = child;
-    }
-    if (entries_[earliest].when_ns >= entry.when_ns) break;
-    put(place, entries_[earliest]);
-    place = earliest;
+// The earliest child of this place, if it is earlier than the entry; else the place itself.
+std::uint64_t TimerSet::Heap::place_below(std::uint64_t place, Entry entry) {
+  std::uint64_t child = place * kChildren + 1;
+  if (child >= count_) return place;
+  std::uint64_t earliest = child;
+  for (std::uint64_t end = std::min(child + kChildren, count_); ++child < end;) {
+    if (entries_[child].when_ns < entries_[earliest].when_ns) earliest = child;
   }
+  return entries_[earliest].when_ns < entry.when_ns ? earliest : place;
+}
+
+void TimerSet::Heap::sift_down(std::uint64_t place, Entry entry) {
+  for (std::uint64_t below; (below = place_below(place, entry)) != place; place = below)
+    put(place, entries_[below]);
   put(place, entry);
+}
+
+bool TimerSet::Heap::make_room(std::uint64_t entries) {
+  if (count_ + entries <= capacity_) return true;
+  std::uint64_t capacity = std::max(capacity_ * 2, kSmallest);
+  while (capacity < count_ + entries) capacity *= 2;
+  if (!entries_.grow_to(capacity)) return false;
+  capacity_ = capacity;
+  return true;
+}
+
+// From the leaves up, which takes time in proportion to the entries. A timer is a cache line that
+// was not touched for long: each is touched once, and fetched before.
+void TimerSet::Heap::settle(TimerSet* set) {
+  constexpr std::uint64_t kAhead = 16;
+  count_ = static_cast<std::uint64_t>(
+      std::remove_if(&entries_[0], &entries_[count_], [](Entry e) { return e.timer == nullptr; }) -
+      &entries_[0]);
+  dead_ = 0;
+  for (std::uint64_t i = count_ < 2 ? 0 : (count_ - 2) / kChildren + 1; i-- > 0;) {
+    Entry entry = entries_[i];
+    std::uint64_t place = i;
+    for (std::uint64_t below; (below = place_below(place, entry)) != place; place = below)
+      entries_[place] = entries_[below];
+    entries_[place] = entry;
+  }
+  for (std::uint64_t i = 0; i < count_; ++i) {
+    if (i + kAhead < count_) base::prefetch_to_write(entries_[i + kAhead].timer);
+    put(i, entries_[i]);
+    entries_[i].timer->word.enter(set);
+  }
 }
 
 void TimerSet::Heap::remove(std::uint64_t place) {
@@ -140,6 +174,11 @@ void TimerSet::Heap::trim() {
     entries_.reset();
     capacity_ = 0;
   }
+}
+
+void TimerSet::Heap::pop_last() {
+  --count_;
+  trim();
 }
 
 void TimerSet::Heap::drop_dead() {
@@ -271,10 +310,29 @@ std::size_t TimerSet::take_due(std::int64_t now_ns, std::span<Timer*> out) {
   return count;
 }
 
+// All but the strays, to the heap of the other set.
+void TimerSet::move_many_locked(TimerSet& other) {
+  if (!other.heap_.make_room(size())) return;
+  std::size_t moved = 0;
+  for (; Entry* entry = in_order_.front(); ++moved) {
+    other.heap_.append(*entry);
+    in_order_.pop_front();
+  }
+  for (; Entry* entry = heap_.last(); ++moved) {
+    other.heap_.append(*entry);
+    heap_.pop_last();
+  }
+  other.heap_.settle(&other);
+  other.publish_locked(other.size() + moved);
+}
+
 void TimerSet::move_all_to(TimerSet& other) {
+  constexpr std::size_t kFew = 64;
   std::scoped_lock hold(lock_, other.lock_);
   lock_.assume_held();
   other.lock_.assume_held();
+  if (size() > kFew) move_many_locked(other);
+  // the few, the strays, and all if there is no memory
   while (Timer* timer = take_earliest_locked(kNever)) other.insert_locked(*timer, timer->when_ns);
   publish_locked(0);
 }

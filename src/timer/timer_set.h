@@ -55,7 +55,8 @@ class TimerSet {
   std::int64_t earliest_ns() const { return earliest_ns_.load(base::relaxed); }
   std::size_t size() const { return size_.load(base::relaxed); }
 
-  // No other thread uses either set meanwhile, except by remove().
+  // No other thread uses either set meanwhile, except by remove(). The world stands still for it:
+  // with memory for the larger set, it takes little more than a look at each timer.
   void move_all_to(TimerSet& other);
 
   // In the child of a fork(): no thread fires its timers, and another thread may have been changing
@@ -108,11 +109,21 @@ class TimerSet {
     Entry* top() { return count_ == 0 ? nullptr : &entries_[0]; }
     void pop_top();
 
+    Entry* last() { return count_ == 0 ? nullptr : &entries_[count_ - 1]; }
+    void pop_last();
+
+    // Many at a time, into the heap of `set`: make_room(), then append() for each, then settle().
+    // No other call between.
+    [[nodiscard]] bool make_room(std::uint64_t entries);
+    void append(Entry entry) { entries_[count_++] = entry; }
+    void settle(TimerSet* set);
+
    private:
     static constexpr std::uint64_t kChildren = 4;
     static constexpr std::uint64_t kSmallest = 256;  // a page
 
     void put(std::uint64_t place, Entry entry);
+    std::uint64_t place_below(std::uint64_t place, Entry entry);
     void sift_up(std::uint64_t place, Entry entry);
     void sift_down(std::uint64_t place, Entry entry);
     void drop_dead();
@@ -133,6 +144,7 @@ class TimerSet {
   void remove_stray_locked(Timer& timer) MAGPIE_REQUIRES(lock_);
   Timer* earliest_stray_locked() MAGPIE_REQUIRES(lock_);
   void remove_locked(Timer& timer) MAGPIE_REQUIRES(lock_);
+  void move_many_locked(TimerSet& other) MAGPIE_REQUIRES(lock_, other.lock_);
   Timer* take_earliest_locked(std::int64_t not_after_ns) MAGPIE_REQUIRES(lock_);
   void publish_locked(std::size_t size) MAGPIE_REQUIRES(lock_);
 

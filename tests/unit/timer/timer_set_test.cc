@@ -5,29 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "support/let_signals_in.h"
+#include "support/os_faults.h"
 #include "support/test_length.h"
-
-namespace {
-std::atomic<bool> refuse_memory{false};
-}
-
-// TimerSet grows by the nothrow kind; the others are here because they belong together.
-[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return refuse_memory ? nullptr : std::malloc(size);
-}
-[[gnu::noinline]] void* operator new[](std::size_t size) {
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace magpie::timer {
 namespace {
@@ -176,9 +161,69 @@ TEST(TimerSet, DoesWhatASortedContainerDoes) {
 }
 
 TEST(TimerSet, WithoutMemoryToGrowItIsOnlySlower) {
-  refuse_memory = true;
+  support::MapFaults no_memory;
   compare_with_plain(1000, 300, static_cast<std::uint32_t>(support::printed_seed()));
-  refuse_memory = false;
+  EXPECT_GT(support::MapFaults::refusals(), 0);
+}
+
+void move_between_full_sets(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Record> timers(2'000);
+  TimerSet from, to;
+  std::vector<std::int64_t> expected;
+  for (std::size_t i = 0; i < timers.size(); ++i) {
+    auto when = static_cast<std::int64_t>(random() % 2 == 0 ? i : random() % timers.size());
+    (random() % 3 == 0 ? to : from).insert(timers[i], when);
+  }
+  for (Record& timer : timers) {
+    if (random() % 3 == 0) {
+      TimerSet::remove(timer);
+    } else {
+      expected.push_back(timer.when_ns);
+    }
+  }
+  from.move_all_to(to);
+  EXPECT_EQ(from.size(), 0U);
+  EXPECT_EQ(from.earliest_ns(), kNever);
+  EXPECT_EQ(to.size(), expected.size());
+  // Each knows its new place: half of them are taken out by it.
+  std::vector<std::int64_t> left;
+  for (Record& timer : timers) {
+    if (timer.word.view().set == nullptr) continue;
+    EXPECT_EQ(timer.word.view().set, &to);
+    if (random() % 2 == 0) {
+      EXPECT_EQ(TimerSet::remove(timer), TimerSet::Removal::removed);
+    } else {
+      left.push_back(timer.when_ns);
+    }
+  }
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(to.earliest_ns(), left.front());
+  EXPECT_EQ(take_all(to, kNever), left);
+}
+
+TEST(TimerSet, MovingToASetThatHoldsOthersKeepsAllOfBoth) {
+  auto seed = static_cast<std::uint32_t>(support::printed_seed());
+  for (std::uint32_t round = 0; round < 50; ++round) move_between_full_sets(seed + round);
+}
+
+TEST(TimerSet, WithoutMemoryMovingKeepsAllOfBothToo) {
+  support::MapFaults no_memory;
+  move_between_full_sets(static_cast<std::uint32_t>(support::printed_seed()));
+}
+
+// The world stands still meanwhile.
+TEST(TimerSet, MovingManyTakesAFractionOfTakingThemOut) {
+  std::mt19937 random(static_cast<std::uint32_t>(support::printed_seed()));
+  auto count = static_cast<std::size_t>(support::scaled(200'000));
+  auto timers = std::make_unique<Record[]>(count);
+  TimerSet from, to;
+  for (std::size_t i = 0; i < count; ++i) from.insert(timers[i], random() % 1'000'000'000);
+  const auto begin = support::cpu_time_of_this_thread();
+  from.move_all_to(to);
+  const auto moved = support::cpu_time_of_this_thread();
+  EXPECT_EQ(take_all(to, kNever).size(), count);
+  EXPECT_LT(3 * (moved - begin), support::cpu_time_of_this_thread() - moved);
 }
 
 TEST(TimerSet, HoldsAMillionTimersOfRandomTimes) {
