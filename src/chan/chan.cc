@@ -57,11 +57,12 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return step.finish();
 }
 
+// Refused: as receive_inside().
 [[gnu::noinline]] ChanResult receive_from_thread(Channel& channel, void* slot) {
   Presence presence;
   channel.lock.lock();
   Step step = channel.receive_locked(slot, presence);
-  if (step.result == ChanResult::refused)
+  if (step.result == ChanResult::refused && channel.watch == nullptr)
     return wait_and_unlock(channel, channel.receivers, slot, presence);
   channel.lock.unlock();
   return step.finish();
@@ -77,11 +78,12 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
   return step.finish();
 }
 
+// Refused: the channel has a watch, and the caller has to wait with it.
 [[gnu::always_inline]] inline ChanResult receive_inside(Channel& channel, void* slot, sched::M* m) {
   GoroutinePresence here(m);
   channel.lock.lock();
   Step step = channel.receive_locked(slot, here);
-  if (step.result == ChanResult::refused)
+  if (step.result == ChanResult::refused && channel.watch == nullptr)
     return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, here);
   channel.lock.unlock();
   return step.finish();
@@ -94,14 +96,18 @@ ChanResult wait_and_unlock(Channel& channel, sched::WaitList& list, void* slot,
 }
 
 [[gnu::noinline]] ChanResult receive_slow(Channel& channel, void* slot) {
-  sched::Entry entry;
-  return entry.m() == nullptr ? receive_from_thread(channel, slot)
-                              : receive_inside(channel, slot, entry.m());
+  ChanResult result;
+  {
+    sched::Entry entry;
+    result = entry.m() == nullptr ? receive_from_thread(channel, slot)
+                                  : receive_inside(channel, slot, entry.m());
+  }
+  return result == ChanResult::refused ? receive_watched(channel, slot, {}) : result;
 }
 
 // A goroutine that tries again and again, without ever getting inside, gives way here.
 void give_way_if_wanted() noexcept {
-  if (sched::M* m = sched::current_m(); m != nullptr && m->grip.is_taken()) [[unlikely]] {
+  if (sched::M* m = sched::current_m(); m != nullptr && !m->grip.is_undisturbed()) [[unlikely]] {
     sched::Entry gives_way;
   }
 }
@@ -173,14 +179,20 @@ ChanCore* make_channel(const ElementKind& kind, std::size_t capacity) {
   channel->references.store(1, std::memory_order_relaxed);  // relaxed: nobody else knows it yet
   channel->kind = &kind;
   channel->ring = ring;
+  channel->watch = nullptr;
   channel->receive_at = channel->send_at = 0;
   channel->state.open(capacity);
   return channel;
 }
 
+void set_watch(ChanCore* core, std::unique_ptr<ChanWatch> watch) noexcept {
+  channel_of(core)->watch = watch.release();
+}
+
 void destroy_channel(ChanCore* core) noexcept {
   Channel* channel = channel_of(core);
   destroy_elements(*channel);
+  delete channel->watch;
   if (channel->ring != nullptr)
     ::operator delete (channel->ring, std::align_val_t{channel->kind->alignment});
   channel->senders.reset();
@@ -209,6 +221,8 @@ ChanResult receive(ChanCore* core, void* slot) {
     return receive_slow(channel, slot);
   ChanResult result = receive_inside(channel, slot, m);
   sched::leave_runtime();
+  if (result == ChanResult::refused) [[unlikely]]
+    return receive_watched(channel, slot, {});
   return result;
 }
 

@@ -54,13 +54,18 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
   const detail::ElementKind* kind = nullptr;
   std::byte* ring = nullptr;  // null: unbuffered, or elements without size
 
+  // What every operation writes is in the first cache line. The lists change only when somebody
+  // waits: a sender and a receiver on two cores that need not wait move one line, not two.
   base::UncheckedQuickLock lock;  // [quick-lock]
-  ChanState state;                // [chan]
 
   // guarded by lock
   std::size_t receive_at = 0;  // bytes into the ring
   std::size_t send_at = 0;
+  ChanState state;  // [chan]
   sched::WaitList receivers, senders;
+
+  // fixed while open, read by receivers that are about to wait
+  detail::ChanWatch* watch = nullptr;  // owned; null: receivers wait without
 
   Channel* next_free = nullptr;  // the pool's
 
@@ -171,6 +176,9 @@ struct alignas(base::kCacheLine) Channel : detail::ChanCore {
 };
 
 inline Channel* channel_of(detail::ChanCore* core) { return static_cast<Channel*>(core); }
+// Waits as the limit says, and for as long as the channel's watch wants; see limited.cc.
+ChanResult receive_watched(Channel& channel, void* slot, const detail::WaitLimit& limit);
+
 inline const Channel* channel_of(const detail::ChanCore* core) {
   return static_cast<const Channel*>(core);
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kAtHand = 64;  // of a thread, at most
 constexpr std::size_t kBatch = 32;   // moved between a thread and the others at a time
 
-struct Chain {
+struct FreeList {
   Channel* first = nullptr;
   std::size_t count = 0;
 
@@ -35,20 +35,20 @@ struct Chain {
 };
 
 base::Lock lock;
-Chain shared MAGPIE_GUARDED_BY(lock);
+FreeList shared MAGPIE_GUARDED_BY(lock);
 
-// The child of a fork finds the lock free and the chain whole. base/per_process.h says why it is
+// The child of a fork finds the lock free and the list whole. base/per_process.h says why it is
 // registered here.
 [[maybe_unused]] const int pool_at_forks = pthread_atfork(
     []() MAGPIE_ACQUIRES(lock) { lock.lock(); }, []() MAGPIE_RELEASES(lock) { lock.unlock(); },
     []() MAGPIE_RELEASES(lock) { lock.unlock(); });
 
-void move_batch(Chain& from, Chain& to) {
+void move_batch(FreeList& from, FreeList& to) {
   for (std::size_t i = 0; i < kBatch && from.count != 0; ++i) to.push(from.pop());
 }
 
 struct AtHand {
-  Chain chain;
+  FreeList free;
   bool is_given_back = false;  // when the thread ends
 };
 
@@ -63,14 +63,14 @@ void give_back_at_end(AtHand& mine) {
         auto& ended = *static_cast<AtHand*>(its);
         ended.is_given_back = false;
         base::Guard hold(lock);
-        while (ended.chain.count != 0) shared.push(ended.chain.pop());
+        while (ended.free.count != 0) shared.push(ended.free.pop());
       },
       &mine);
 }
 
 [[gnu::noinline]] void refill(AtHand& at) {
   give_back_at_end(at);
-  Chain& mine = at.chain;
+  FreeList& mine = at.free;
   {
     base::Guard hold(lock);
     move_batch(shared, mine);
@@ -82,7 +82,7 @@ void give_back_at_end(AtHand& mine) {
   for (std::size_t i = 0; i < kBatch; ++i) mine.push(new (fresh + i) Channel);
 }
 
-[[gnu::noinline]] void give_batch(Chain& mine) {
+[[gnu::noinline]] void give_batch(FreeList& mine) {
   base::Guard hold(lock);
   move_batch(mine, shared);
 }
@@ -91,16 +91,16 @@ void give_back_at_end(AtHand& mine) {
 
 [[gnu::noinline]] Channel* take_channel() {
   AtHand& mine = at_hand;
-  if (mine.chain.count == 0) refill(mine);
-  return mine.chain.pop();
+  if (mine.free.count == 0) refill(mine);
+  return mine.free.pop();
 }
 
 [[gnu::noinline]] void give_channel(Channel* channel) noexcept {
   AtHand& mine = at_hand;
   if (!mine.is_given_back) [[unlikely]]
     give_back_at_end(mine);
-  mine.chain.push(channel);
-  if (mine.chain.count > kAtHand) give_batch(mine.chain);
+  mine.free.push(channel);
+  if (mine.free.count > kAtHand) give_batch(mine.free);
 }
 
 }  // namespace magpie::chan

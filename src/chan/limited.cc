@@ -3,6 +3,10 @@
 // As those of chan.cc, but the waiter can be taken off the list again: by its timer, or by the
 // canceller of its context ([cancel], sched/cancel_list.h). Partners take it off under the same
 // lock. So a value that has moved was sent, and a value that has not moved is still its sender's.
+//
+// The done() channel of a context closes at the context's deadline. As a rule a timer sees to that.
+// But its run() may have ended, and a plain thread waits outside of any run(). So such a channel
+// has a watch, which knows whether this receiver has to look after the deadline itself.
 #include <magpie/detail/chan_core.h>
 #include <magpie/time.h>
 
@@ -79,7 +83,32 @@ bool is_over(const WaitLimit& limit) {
   return limit.deadline != detail::kNoDeadline && limit.deadline <= base::now_ns();
 }
 
+ChanResult receive_within(Channel& channel, void* slot, const WaitLimit& limit) {
+  Presence presence;
+  channel.lock.lock();
+  Step step = channel.receive_locked(slot, presence);
+  if (step.result == ChanResult::refused) {
+    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, limit,
+                           presence);
+  }
+  channel.lock.unlock();
+  return step.finish();
+}
+
 }  // namespace
+
+ChanResult receive_watched(Channel& channel, void* slot, const WaitLimit& limit) {
+  for (;;) {
+    detail::DeadlineNs watched = channel.watch->deadline();
+    bool watches = watched < limit.deadline;
+    WaitLimit both{watches ? watched : limit.deadline, limit.source};
+    ChanResult result = receive_within(channel, slot, both);
+    if (result != ChanResult::refused || !watches) return result;
+    if (limit.source != nullptr && limit.source->is_over()) return result;
+    channel.watch->notice();
+  }
+}
+
 }  // namespace magpie::chan
 
 namespace magpie::detail {
@@ -112,15 +141,8 @@ ChanResult receive(ChanCore* core, void* slot, const WaitLimit& limit) {
     return ChanResult::refused;
   }
   Channel& channel = *channel_of(core);
-  Presence presence;
-  channel.lock.lock();
-  Step step = channel.receive_locked(slot, presence);
-  if (step.result == ChanResult::refused) {
-    return wait_and_unlock(channel, channel.receivers, slot, WaitReason::chan_receive, limit,
-                           presence);
-  }
-  channel.lock.unlock();
-  return step.finish();
+  return channel.watch == nullptr ? receive_within(channel, slot, limit)
+                                  : receive_watched(channel, slot, limit);
 }
 
 }  // namespace magpie::detail

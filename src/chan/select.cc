@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <new>
 #include <span>
 
@@ -41,6 +42,7 @@ static_assert(sizeof(ChanWaiter) <= SelectCase::kRecordBytes && alignof(ChanWait
 static_assert(std::is_trivially_destructible_v<ChanWaiter>);
 
 constexpr int kOptimisticTries = 3;
+constexpr std::size_t kGuessFrom = 5;  // cases
 
 Channel& channel_of(const SelectCase& one) { return *chan::channel_of(one.channel); }
 
@@ -106,10 +108,20 @@ Step do_locked(SelectCase& one, const Presence& presence) {
 
 // ---- without locks
 
-bool looks_ready(const SelectCase& one) {
+[[gnu::always_inline]] inline bool looks_ready(const SelectCase& one) {
   const Channel& channel = channel_of(one);
   return one.direction == Direction::receive ? !channel.state.refuses_receive(channel.senders)
                                              : !channel.state.refuses_send(channel.receivers);
+}
+
+// Null: the partner was a select, and is gone.
+[[gnu::always_inline]] inline SelectCase* do_alone(SelectCase& one, const Presence& presence) {
+  Channel& channel = channel_of(one);
+  channel.lock.lock();
+  Step step = do_locked(one, presence);
+  channel.lock.unlock();
+  one.result = step.finish();
+  return one.result != ChanResult::refused ? &one : nullptr;
 }
 
 struct Glance {
@@ -117,18 +129,32 @@ struct Glance {
   bool none_was_ready = false;  // each by itself: not all at the same moment
 };
 
+// Tries one case, drawn among all. Null: it is not ready. Each ready case is drawn as often as any
+// other, so the choice stays uniform. While other Ps use the channels, a look at each of them costs
+// a cache line. So this pays where most cases are ready. Where few are, it costs a branch that no
+// predictor foresees. The P remembers which of the two it met last.
+SelectCase* try_a_guess(Cases cases, const Presence& presence) {
+  if (cases.size() < kGuessFrom) return nullptr;
+  sched::M* m = presence.m();
+  if (m == nullptr || !sched::guesses_in_select(m)) return nullptr;
+  SelectCase& one = cases[draw(presence, cases.size())];
+  bool is_ready = one.channel != nullptr && looks_ready(one);
+  return is_ready ? do_alone(one, presence) : nullptr;
+}
+
+void note_ready(Cases cases, std::size_t ready, const Presence& presence) {
+  if (cases.size() < kGuessFrom) return;
+  if (sched::M* m = presence.m()) sched::set_guesses_in_select(m, 2 * ready > cases.size());
+}
+
 Glance try_one_by_one(Cases cases, const Presence& presence) {
+  if (SelectCase* one = try_a_guess(cases, presence)) return {one};
   for (int tries = 0; tries < kOptimisticTries; ++tries) {
     Chooser chooser(cases, [](const SelectCase& one) { return looks_ready(one); });
+    note_ready(cases, chooser.count(), presence);
     if (chooser.count() == 0) return {nullptr, true};
     SelectCase* one = chooser.choose(presence);
-    if (one == nullptr) continue;
-    Channel& channel = channel_of(*one);
-    channel.lock.lock();
-    Step step = do_locked(*one, presence);
-    channel.lock.unlock();
-    one->result = step.finish();
-    if (one->result != ChanResult::refused) return {one};
+    if (one != nullptr && do_alone(*one, presence) != nullptr) return {one};
   }
   return {};
 }
@@ -277,6 +303,33 @@ std::int64_t deadline_of(const Select& select) {
   return select.timeout_ns > sched::kNever - now ? sched::kNever : now + select.timeout_ns;
 }
 
+// ---- the done() channels of contexts: see limited.cc
+
+enum class IfWatched { returns, waits };
+// Of a select that would have to wait at a channel with a watch. No case has this index.
+constexpr Choice kHasToWatch{Chosen::time_is_up, std::numeric_limits<std::size_t>::max()};
+
+bool has_watch(const SelectCase& one) {
+  return one.channel != nullptr && one.direction == Direction::receive &&
+         channel_of(one).watch != nullptr;
+}
+
+bool is_watched(Cases cases) { return std::any_of(cases.begin(), cases.end(), has_watch); }
+
+struct WatchedCase {
+  SelectCase* one = nullptr;
+  std::int64_t deadline_ns = sched::kNever;
+};
+WatchedCase first_watched(Cases cases) {
+  WatchedCase first;
+  for (SelectCase& one : cases) {
+    if (!has_watch(one)) continue;
+    std::int64_t deadline_ns = channel_of(one).watch->deadline();
+    if (deadline_ns < first.deadline_ns) first = {&one, deadline_ns};
+  }
+  return first;
+}
+
 // No case names a channel.
 Choice wait_for_time(std::int64_t deadline_ns) {
   if (deadline_ns == sched::kNever) {
@@ -297,7 +350,7 @@ namespace magpie::detail {
 
 using namespace chan;
 
-Choice select(const Select& select) {
+static Choice select_once(const Select& select, IfWatched if_watched) {
   Cases cases(select.cases, select.count);
   auto index_of = [&](SelectCase* one) { return static_cast<std::size_t>(one - select.cases); };
   Presence presence;
@@ -314,6 +367,8 @@ Choice select(const Select& select) {
 
   bool one_channel = locks.in_order().size() == 1;
   if (returns_at_once && one_channel && glance.none_was_ready) return {Chosen::none_is_ready};
+  if (if_watched == IfWatched::returns && is_watched(cases)) [[unlikely]]
+    return kHasToWatch;
 
   locks.lock_all();
   ChanWaiter* partner = nullptr;
@@ -327,6 +382,28 @@ Choice select(const Select& select) {
     return {returns_at_once ? Chosen::none_is_ready : Chosen::time_is_up};
   }
   return wait_and_unlock(cases, locks, deadline_of(select), presence);
+}
+
+// As receive_watched().
+[[gnu::noinline]] static Choice select_watched(const Select& select) {
+  const std::int64_t deadline_ns = deadline_of(select);
+  for (;;) {
+    std::int64_t now_ns = base::now_ns();
+    WatchedCase first = first_watched(Cases(select.cases, select.count));
+    bool watches = first.deadline_ns < deadline_ns;
+    std::int64_t until_ns = watches ? first.deadline_ns : deadline_ns;
+    Select limited = select;
+    limited.timeout_ns =
+        until_ns == sched::kNever ? kNoDeadline : std::max<std::int64_t>(until_ns - now_ns, 0);
+    Choice choice = select_once(limited, IfWatched::waits);
+    if (choice.chosen != Chosen::time_is_up || !watches) return choice;
+    channel_of(*first.one).watch->notice();
+  }
+}
+
+Choice select(const Select& select) {
+  Choice choice = select_once(select, IfWatched::returns);
+  return choice.index == kHasToWatch.index ? select_watched(select) : choice;
 }
 
 }  // namespace magpie::detail

@@ -320,5 +320,28 @@ TEST(Capacities, ChannelsMayBeMadeAndDroppedByDifferentThreads) {
   }
 }
 
+// ---- its address
+
+struct Shy {
+  explicit Shy(int its) : value(its) {}
+  void operator&() const = delete;
+  bool operator==(const Shy&) const = default;
+  int value;
+};
+
+RT_TEST(Element, MayOverloadTheAddressOperator) {
+  Chan<Shy> channel(2);
+  channel.send(Shy(7));
+  EXPECT_EQ(select(on_send(channel, Shy(8)), otherwise()), 0u);
+  auto each = channel.begin();
+  EXPECT_EQ(each->value, 7);
+  EXPECT_EQ(channel.recv()->value, 8);
+  Local<Shy> local(Shy(9));
+  EXPECT_EQ(local->value, 9);
+  Context context = Context::background().with_value(1, Shy(10));
+  EXPECT_EQ(context.value<Shy>(1)->value, 10);
+  EXPECT_EQ(spawn([] { return Shy(11); }).join().value, 11);
+}
+
 }  // namespace
 }  // namespace magpie
