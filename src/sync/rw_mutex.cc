@@ -1,4 +1,6 @@
 // rw_mutex.cc: the slow half of RWMutex. Protocol [rw-mutex]: rw_mutex_core.h.
+#include <algorithm>
+
 #include <magpie/runtime.h>
 #include <magpie/rw_mutex.h>
 
@@ -20,6 +22,7 @@ using sync::as_list;
 using sync::as_lock;
 using sync::InTransit;
 using sync::RWCounts;
+using sync::RWStripe;
 using sync::RWWord;
 using sync::Sleeper;
 using sync::WokenMark;
@@ -28,13 +31,30 @@ namespace {
 
 constexpr std::int64_t kStarvingNs = 1'000'000;
 
+// The first reader that finds the word changed under its hands opens the stripes. To open and close
+// them takes about a microsecond. If they were open for too short a time, the next opening takes
+// more of such meetings, twice as many each time.
+constexpr std::int64_t kWorthOpeningNs = 2'000;
+constexpr std::uint32_t kMostMeetings = 4096;
+
+static_assert(sizeof(RWStripe::Word) == sizeof(std::atomic<std::uint64_t>));
 static_assert(sizeof(RWCounts) == 4 * sizeof(std::uint32_t));
 static_assert(alignof(RWCounts) == alignof(std::uint32_t));
 
 RWCounts& as_counts(std::uint32_t (&words)[4]) { return reinterpret_cast<RWCounts&>(words); }
 
+constexpr const char* kNotRead = "unlocks an RWMutex for reading that no reader holds";
+
 [[noreturn]] void fail(const char* what) {
   base::fatal("goroutine %lu %s", static_cast<unsigned long>(goroutine_id()), what);
+}
+
+// Threads that read at the same time mostly have different numbers. In a function of its own: the
+// address of a thread_local must not be remembered over a switch.
+[[gnu::noinline]] unsigned number_of_thread() {
+  static std::atomic<unsigned> numbered{0};  // atomic, a count: of threads that have asked
+  thread_local const unsigned number = numbered.fetch_add(1, base::relaxed);
+  return number;
 }
 
 struct WriterSleeper : Sleeper {
@@ -91,6 +111,54 @@ struct RWMutex::Insides {
   };
 
   // The caller holds the lock.
+  static void open_stripes(RWMutex& mutex) {
+    if (!RWWord::try_open(mutex.word_)) return;
+    mutex.opened_ns_ = base::now_ns();
+    for (auto& stripe : mutex.stripes_) RWStripe::open(stripe.word);
+  }
+
+  // The caller holds the lock. No reader opens them again before it has the lock.
+  static void close_stripes(RWMutex& mutex) {
+    if (!mutex.is_striped()) return;
+    std::uint64_t sum = 0;
+    for (auto& stripe : mutex.stripes_) sum += RWStripe::close(stripe.word);
+    if (!RWWord::take_over(mutex.word_, sum)) fail(kNotRead);
+    bool was_worth_it = base::now_ns() - mutex.opened_ns_ >= kWorthOpeningNs;
+    std::uint32_t before = mutex.more_meetings_.load(base::relaxed);
+    std::uint32_t more = was_worth_it ? 0 : std::min(2 * before + 1, kMostMeetings);
+    mutex.more_meetings_.store(more, base::relaxed);
+    mutex.meetings_.store(0, base::relaxed);
+  }
+
+  // A reader found the word changed under its hands.
+  static void note_meeting(RWMutex& mutex) {
+    // relaxed, and not in one step: a meeting that is not counted delays the opening
+    std::uint32_t before = mutex.meetings_.load(base::relaxed);
+    mutex.meetings_.store(before + 1, base::relaxed);
+    if (before < mutex.more_meetings_.load(base::relaxed)) return;
+    sched::Entry entry;
+    as_lock(mutex.lock_).lock();
+    open_stripes(mutex);
+    as_lock(mutex.lock_).unlock();
+  }
+
+  static RWStripe::Word& own_stripe(RWMutex& mutex) {
+    return mutex.stripes_[number_of_thread() % kStripes].word;
+  }
+
+  // False: counted, not admitted.
+  [[nodiscard]] static bool add_reader(RWMutex& mutex) {
+    return (mutex.is_striped() && mutex.try_enter_stripe()) || RWWord::add_reader(mutex.word_);
+  }
+
+  // The caller holds the lock.
+  static RWWord::Announced announce(RWMutex& mutex, RWWord::WriterList others,
+                                    RWWord::WriterList all) {
+    close_stripes(mutex);
+    return RWWord::announce(mutex.word_, as_counts(mutex.counts_), others, all);
+  }
+
+  // The caller holds the lock.
   static Owed take_back(RWMutex& mutex, const Presence& presence) {
     RWCounts& counts = as_counts(mutex.counts_);
     InTransit given(mutex.given_);
@@ -108,8 +176,7 @@ struct RWMutex::Insides {
     using WriterList = RWWord::WriterList;
     if (list_state_of(as_list(mutex.writers_), presence) == WriterList::served) return {};
     if (WokenMark(mutex.woken_).is_set(presence)) return {};
-    auto announced = RWWord::announce(mutex.word_, as_counts(mutex.counts_), WriterList::unserved,
-                                      WriterList::unserved);
+    auto announced = announce(mutex, WriterList::unserved, WriterList::unserved);
     return {.unlock = announced == RWWord::Announced::holds};
   }
 
@@ -240,6 +307,11 @@ struct RWMutex::Insides {
 bool RWMutex::try_lock_slow() noexcept {
   sched::Entry entry;
   Insides::look_first(*this);
+  if (is_striped()) {
+    as_lock(lock_).lock();
+    Insides::close_stripes(*this);
+    as_lock(lock_).unlock();
+  }
   return try_lock_fast();
 }
 
@@ -276,7 +348,7 @@ bool RWMutex::Insides::lock(RWMutex& mutex, Until until) {
       const bool will_be_served = woken.is_set(presence);
       const auto all = will_be_served ? RWWord::WriterList::served : RWWord::WriterList::unserved;
       const auto others = will_be_served ? all : list_state_of(list, presence);
-      const auto announced = RWWord::announce(mutex.word_, counts, others, all);
+      const auto announced = announce(mutex, others, all);
       if (announced == RWWord::Announced::holds) {
         as_lock(mutex.lock_).unlock();
         return true;
@@ -338,31 +410,47 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   return true;
 }
 
+void RWMutex::lock_shared_contended() noexcept {
+  if (!is_striped() && word_.load(base::relaxed) < kWriter) Insides::note_meeting(*this);
+  if (!Insides::add_reader(*this)) lock_shared_slow();
+}
+
 void RWMutex::lock_shared_slow() noexcept { (void)Insides::lock_shared(*this, Insides::ForEver{}); }
 
 bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
-  if (RWWord::add_reader(word_)) return true;
+  if (Insides::add_reader(*this)) return true;
   using Limited = Insides::Limited<sync::UntilTime>;
   return Insides::lock_shared(*this, Limited{{deadline}, Insides::withdraw_reader});
 }
 
 bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
-  if (RWWord::add_reader(word_)) return true;
+  if (Insides::add_reader(*this)) return true;
   if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
   using Limited = Insides::Limited<sync::UnlessOver>;
   return Insides::lock_shared(*this, Limited{{*source}, Insides::withdraw_reader});
 }
 
+bool RWMutex::try_enter_stripe() noexcept {
+  return RWStripe::try_enter(Insides::own_stripe(*this));
+}
+
+bool RWMutex::try_leave_stripe() noexcept {
+  if (!RWStripe::try_leave(Insides::own_stripe(*this))) return false;
+  if (detail::short_way.is_closed()) [[unlikely]] {
+    sched::LateEntry gives_way;
+  }
+  return true;
+}
+
 void RWMutex::unlock_shared_slow(std::uint64_t before) noexcept {
   sched::LateEntry entry;
-  constexpr const char* kNotHeld = "unlocks an RWMutex for reading that no reader holds";
   RWCounts& counts = as_counts(counts_);
-  if (RWWord::readers_of(before) == 0) fail(kNotHeld);
+  if (RWWord::readers_of(before) == 0) fail(kNotRead);
   if (before < kWriter) return;  // it is unlocked; the short way was closed
   Presence presence;
   as_lock(lock_).lock();
-  if (counts.departing == 0) fail(kNotHeld);
+  if (counts.departing == 0) fail(kNotRead);
   if (!RWWord::depart(counts)) {
     as_lock(lock_).unlock();
     return;

@@ -42,12 +42,25 @@
 //             another writer has got on the list by then; that one is let in.
 // Fair        New readers wait while WRITER is set. Readers that waited go before the next writer.
 //             A writer that has waited for a millisecond is let in next.
+// Stripes     Readers on several cores would all write the word. When they meet there often, one of
+//             them *opens* the stripes: counts in cache lines of their own, one of which each
+//             thread uses. The word then counts STRIPED, which is as much as 2^31 readers: the
+//             stripes hold the mutex for reading, on behalf of all who use them. So no writer gets
+//             in beside them. A writer first *closes* each stripe, by an exchange that takes its
+//             count, and changes STRIPED in the word to the sum. From then on all is as above. A
+//             change of a stripe comes before that exchange, and is in the sum, or finds the stripe
+//             closed, and the word is changed instead. Readers are not told apart: a reader may
+//             come by a stripe and leave by another, or by the word, which may then count a few
+//             less than STRIPED. STRIPED and WRITER are never set together; both opening and
+//             closing are done under the lock.
 // Lifetime    The last touch of a way out is an exchange to 0, or the release of the lock while a
 //             waiter that it admits has yet to be woken or to take the lock. A way out that finds
 //             nobody to let in changes WRITER to 0 after the lock.
 // Orders      [rw-mutex] ways out release, ways in acquire. All changes are read-modify-writes, so
 //             a writer that sees the count also sees what the departed readers did. Under the lock,
-//             the lock orders.
+//             the lock orders. Stripes: ways out release, the exchange that closes acquires, and
+//             releases by the change of the word. The thread that opens acquires by its change of
+//             the word, and releases to ways in.
 // Proof       tests/model/rw_mutex_model.cc
 #pragma once
 
@@ -65,10 +78,48 @@ struct RWCounts {
   std::uint32_t starving = 0;    // 1: the first writer on the list has waited long
 };
 
+// One stripe: the readers that came by it, less those that left by it.
+class RWStripe {
+ public:
+  using Word = base::Atomic<std::uint64_t>;
+
+  // False: it is closed, use the word.
+  [[nodiscard]] static bool try_enter(Word& stripe) {
+    std::uint64_t now = stripe.load(base::relaxed);
+    while (now != kClosed) {
+      // [rw-mutex] acquire, with open()
+      if (stripe.compare_exchange_weak(now, now + 1, base::acquire, base::relaxed)) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] static bool try_leave(Word& stripe) {
+    std::uint64_t now = stripe.load(base::relaxed);
+    while (now != kClosed) {
+      // [rw-mutex] release, with close()
+      if (stripe.compare_exchange_weak(now, now - 1, base::release, base::relaxed)) return true;
+    }
+    return false;
+  }
+
+  // Under the lock. close() returns the count, which may be negative, modulo 2^64.
+  static void open(Word& stripe) { stripe.store(kNone, base::release); }  // with try_enter()
+  [[nodiscard]] static std::uint64_t close(Word& stripe) {
+    return stripe.exchange(kClosed, base::acquire) - kNone;  // with try_leave()
+  }
+
+  static constexpr std::uint64_t kClosed = 0;
+  // No reader. So far from kClosed that no number of readers gets there.
+  static constexpr std::uint64_t kNone = std::uint64_t{1} << 62;
+};
+
 class RWWord {
  public:
   using Word = base::Atomic<std::uint64_t>;
 
+  static constexpr std::uint64_t kStriped = std::uint64_t{1} << 31;
+  // Readers that came by a stripe may have left by the word since, so it may count fewer than
+  // kStriped. Without STRIPED it counts fewer than this.
+  static constexpr std::uint64_t kStripedLeast = kStriped / 2;
   static constexpr std::uint64_t kWriter = std::uint64_t{1} << 32;
   static constexpr std::uint64_t kCall = std::uint64_t{1} << 33;
 
@@ -83,23 +134,51 @@ class RWWord {
     std::uint64_t expected = kWriter;
     return word.compare_exchange_strong(expected, 0, base::release, base::relaxed);
   }
-  // False: counted, not admitted.
-  [[nodiscard]] static bool add_reader(Word& word) {
-    return word.fetch_add(1, base::acquire) < kWriter;
+  // False: not counted. A writer is there, the stripes are open, or somebody else changed the word.
+  [[nodiscard]] static bool try_add_reader(Word& word) {
+    std::uint64_t now = word.load(base::relaxed);
+    return now < kStripedLeast &&
+           word.compare_exchange_strong(now, now + 1, base::acquire, base::relaxed);
   }
   // False: a writer may wait for it.
   [[nodiscard]] static bool remove_reader(Word& word) {
     return word.fetch_sub(1, base::release) < kWriter;
   }
 
+  // False: counted, not admitted.
+  [[nodiscard]] static bool add_reader(Word& word) {
+    return word.fetch_add(1, base::acquire) < kWriter;
+  }
+
+  // The stripes are open, and no writer is there.
+  static bool is_striped(std::uint64_t word) { return word >= kStripedLeast && word < kWriter; }
+
   // ---- under the lock
+
+  // True: the caller opens the stripes.
+  [[nodiscard]] static bool try_open(Word& word) {
+    std::uint64_t now = word.load(base::relaxed);
+    while (now < kStripedLeast) {
+      // [rw-mutex] acquire, with a writer's way out; what follows is for readers
+      if (word.compare_exchange_weak(now, now + kStriped, base::acquire, base::relaxed))
+        return true;
+    }
+    return false;
+  }
+  // The stripes are closed, and these are the readers that they had. False: somebody left that no
+  // reader was.
+  [[nodiscard]] static bool take_over(Word& word, std::uint64_t sum) {
+    std::uint64_t change = sum - kStriped;
+    // [rw-mutex] release: as the readers that left by a stripe
+    return word.fetch_add(change, base::acq_rel) + change < kStripedLeast;
+  }
 
   enum class Announced { holds, waits_for_readers, waits_for_writer };
   enum class WriterList {
     served,   // it is empty, or one of its writers is woken and will look at it
     unserved  // a writer waits that nobody is about to look at
   };
-  // `others`: the list without the caller. `all`: with it.
+  // The stripes are closed. `others`: the list without the caller. `all`: with it.
   [[nodiscard]] static Announced announce(Word& word, RWCounts& counts, WriterList others,
                                           WriterList all) {
     std::uint64_t now = word.load(base::relaxed);
