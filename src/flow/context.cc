@@ -94,6 +94,9 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
     if (how.get() == ContextEnd::none && source.has_expired_unwatched())
       cancel({ContextEnd::timed_out});
   }
+  // The same for what cannot look after the deadline itself, as the callbacks of a stop token. In
+  // another run() than that of its timer the node gets another one.
+  void see_to_deadline();
   std::exception_ptr given_cause() {
     std::lock_guard hold(lock);
     return cause;
@@ -133,6 +136,8 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
   std::exception_ptr cause;                        // of its end; null: none was given
   Chan<void> done = Chan<void>::nil();             // made when somebody asks for it
   std::stop_source stop_source{std::nostopstate};  // the same; if that was before the end it stays
+  std::optional<Timer> later_timer;                // of later_run
+  std::uint64_t later_run = 0;
 
   // guarded by the parent's lock
   ContextNode* next = nullptr;
@@ -150,6 +155,7 @@ struct ContextNode : std::enable_shared_from_this<ContextNode> {
 // In a loop, not by recursion: a chain of contexts may be long.
 ContextNode::~ContextNode() {
   if (timer) timer->stop();
+  if (later_timer) later_timer->stop();
   leave_parent();
   Held up = std::move(parent);
   while (up != nullptr && up.use_count() == 1) {
@@ -170,6 +176,50 @@ void ContextNode::join_parent() {
   ContextEnd already = Tree::add(*this, *parent);
   if (already != ContextEnd::none) cancel({already, parent->given_cause()});
 }
+
+void ContextNode::see_to_deadline() {
+  notice_end();
+  if (how.get() != ContextEnd::none || !source.is_unwatched()) return;
+  std::uint64_t run;
+  {
+    sched::Presence presence;
+    run = presence.generation();
+    std::lock_guard hold(lock);
+    if (run == 0 || later_run == run) return;
+  }
+  std::optional<Timer> made;
+  try {
+    auto left = std::chrono::nanoseconds(source.deadline_ns() - steady_now_ns());
+    made = magpie::after_func(left, [weak = weak_from_this()] {
+      if (auto alive = weak.lock()) alive->notice_end();
+    });
+  } catch (const std::logic_error&) {  // that run() has ended meanwhile
+    return;
+  }
+  std::lock_guard hold(lock);
+  if (later_run == run) return;
+  later_timer.swap(made);
+  later_run = run;
+}
+
+// The watch of its done() channel.
+class DoneWatch final : public ChanWatch {
+ public:
+  explicit DoneWatch(std::weak_ptr<ContextNode> node) : node_(std::move(node)) {}
+  DeadlineNs deadline() const override {
+    ContextNode::Held alive = node_.lock();
+    bool waits = alive != nullptr && alive->how.get() == ContextEnd::none;
+    return waits ? alive->source.deadline_to_watch() : kNoDeadline;
+  }
+  void notice() override {
+    ContextNode::Held alive = node_.lock();
+    if (alive != nullptr && alive->source.has_expired_unseen())
+      alive->cancel({ContextEnd::timed_out});
+  }
+
+ private:
+  const std::weak_ptr<ContextNode> node_;
+};
 
 auto ContextNode::end_locked(const CancelReason& why) {
   if (how.get() == why.end) cause = why.cause;
@@ -271,6 +321,9 @@ Chan<void> Context::done() const {
     if (node_->done != Chan<void>::nil()) return node_->done;
   }
   Chan<void> fresh;
+  if (node_->deadline != kNoDeadline) {
+    detail::set_watch(detail::ChanAccess::core(fresh), std::make_unique<detail::DoneWatch>(node_));
+  }
   std::unique_lock hold(node_->lock);
   if (node_->done == Chan<void>::nil()) {
     node_->done = fresh;
@@ -339,7 +392,7 @@ std::optional<TimePoint> Context::deadline() const noexcept {
 
 std::stop_token Context::stop_token() const {
   if (node_ == nullptr) return {};
-  node_->notice_end();
+  node_->see_to_deadline();
   std::stop_source fresh;
   std::lock_guard hold(node_->lock);
   if (!node_->stop_source.stop_possible()) {

@@ -95,14 +95,14 @@ class ContextTree {
   // each node that is over by this call. What `why` is, the node knows.
   template <class Why, class CallBack>
   static void cancel(Node& top, const Why& why, CallBack call_back) {
-    Line ended, ended_by_others;
+    NodeList ended, ended_by_others;
     if (!end_all(top, why, ended, ended_by_others)) {
       top.completing.wait();
       return;
     }
     while (Held node = ended_by_others.take_first()) node->completing.wait();
     top.completing.done();
-    for (Node* node = ended.first(); node != nullptr; node = Line::next_of(*node))
+    for (Node* node = ended.first(); node != nullptr; node = NodeList::next_of(*node))
       node->completing.done();
     call_back(top);
     while (Held node = ended.take_first()) call_back(*node);
@@ -110,7 +110,7 @@ class ContextTree {
 
  private:
   // Of nodes that this call has taken off their lists. No recursion: it may be long.
-  class Line {
+  class NodeList {
    public:
     void append(Held node) {
       Node* last = node.get();
@@ -134,20 +134,20 @@ class ContextTree {
   // Whole from the first to the last: no other thread could find the nodes that have been taken off
   // their lists. False: `top` was over before.
   template <class Why>
-  static bool end_all(Node& top, const Why& why, Line& ended, Line& ended_by_others) {
+  static bool end_all(Node& top, const Why& why, NodeList& ended, NodeList& ended_by_others) {
     [[maybe_unused]] typename Node::Whole whole;
-    Line to_do;
+    NodeList to_do;
     if (!end_and_take_children(top, why, to_do)) return false;
     while (Held node = to_do.take_first()) {
-      Line& line = end_and_take_children(*node, why, to_do) ? ended : ended_by_others;
-      line.append(std::move(node));
+      NodeList& list = end_and_take_children(*node, why, to_do) ? ended : ended_by_others;
+      list.append(std::move(node));
     }
     return true;
   }
 
   // False: it was over before.
   template <class Why>
-  static bool end_and_take_children(Node& node, const Why& why, Line& to_do) {
+  static bool end_and_take_children(Node& node, const Why& why, NodeList& to_do) {
     std::unique_lock hold(node.lock);
     if (node.how.get() != ContextEnd::none) return false;
     node.completing.add(1);

@@ -1,18 +1,19 @@
-// rate_limiter.cc: tokens are stretches of time.
+// rate_limiter.cc: tokens are intervals of time.
 //
-//   A token is a stretch of 1 / rate on the time axis. A caller that takes n tokens gets a stretch
-//   of n of them, which begins now or later and overlaps with no other caller's. The caller's turn
-//   comes `burst / rate` before the end of its stretch, which may be past already. Usually that is
-//   the stretch behind all others, from full_at_ on. So nobody has to refill anything, and
-//   waiting callers have their turns reserved in the order in which they came. A caller that gives
-//   up leaves a gap, and the next caller that fits into it gets it: no other turn changes.
+//   A token is an interval of 1 / rate on the time axis. A caller that takes n tokens gets an
+//   interval of n of them, which begins now or later and overlaps with no other caller's. The
+//   caller's turn comes `burst / rate` before the end of its interval, which may be past already.
+//   Usually that is the interval behind all others, from full_at_ on. So nobody has to refill
+//   anything, and waiting callers have their turns reserved in the order in which they came. A
+//   caller that gives up leaves a gap, and the next caller that fits into it gets it: no other turn
+//   changes.
 //
-// Limit  Take the callers whose turn came between t1 and t2. Each of their stretches begins after
-//        t1: a stretch whose owner did not wait begins after now, any other at most `burst` before
-//        its end, which is `burst` after its turn. And each ends before t2 + burst / rate. As they
-//        do not overlap, they hold at most burst + rate * (t2 - t1) tokens.
+// Limit  Take the callers whose turn came between t1 and t2. Each of their intervals begins after
+//        t1: an interval whose owner did not wait begins after now, any other at most `burst`
+//        before its end, which is `burst` after its turn. And each ends before t2 + burst / rate.
+//        As they do not overlap, they hold at most burst + rate * (t2 - t1) tokens.
 // Ticks  Time is counted in nanoseconds. If it takes longer than kLongest of them to fill the
-//        bucket, time is counted in longer ticks, so that it takes kLongest. No stretch ends after
+//        bucket, time is counted in longer ticks, so that it takes kLongest. No interval ends after
 //        kLast, so no sum overflows.
 #include <magpie/rate_limiter.h>
 
@@ -71,10 +72,10 @@ std::int64_t RateLimiter::cost_of(std::int64_t tokens) const {
   return static_cast<std::int64_t>(ticks_per_token_ * static_cast<double>(tokens));
 }
 
-// Where the first stretch of that length begins that nobody has.
+// Where the first interval of that length begins that nobody has.
 std::int64_t RateLimiter::find_locked(std::int64_t cost, std::int64_t now) {
-  std::erase_if(given_up_, [now](const Stretch& gap) { return gap.end <= now; });
-  for (Stretch& gap : given_up_) {
+  std::erase_if(given_up_, [now](const Interval& gap) { return gap.end <= now; });
+  for (Interval& gap : given_up_) {
     gap.begin = std::max(gap.begin, now);
     if (gap.end - gap.begin >= cost) return gap.begin;
   }
@@ -93,13 +94,13 @@ void RateLimiter::reserve_locked(std::int64_t begin, std::int64_t cost) {
 }
 
 // Without memory it is nobody's: that is not more than the limit.
-void RateLimiter::give_up_locked(Stretch stretch) noexcept try {
+void RateLimiter::give_up_locked(Interval interval) noexcept try {
   auto next = std::find_if(given_up_.begin(), given_up_.end(),
-                           [&](const Stretch& gap) { return gap.begin >= stretch.end; });
-  if (next != given_up_.end() && next->begin == stretch.end) {
-    next->begin = stretch.begin;
+                           [&](const Interval& gap) { return gap.begin >= interval.end; });
+  if (next != given_up_.end() && next->begin == interval.end) {
+    next->begin = interval.begin;
   } else {
-    next = given_up_.insert(next, stretch);
+    next = given_up_.insert(next, interval);
   }
   if (next != given_up_.begin() && std::prev(next)->end == next->begin) {
     std::prev(next)->end = next->end;

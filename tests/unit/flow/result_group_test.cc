@@ -2,6 +2,8 @@
 
 #include <magpie/magpie.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -130,6 +132,57 @@ RT_TEST(SpawnClosing, AReferenceStaysOne) {
   int value = 1;
   JoinHandle<int&> handle = spawn_closing(ended, [&]() -> int& { return value; });
   EXPECT_EQ(&handle.join(), &value);
+}
+
+// Its move throws when it is told to.
+struct Stubborn {
+  static inline std::atomic<bool> throws{false};
+
+  explicit Stubborn(int its) : value(its) {}
+  Stubborn(Stubborn&& other) : value(other.value) {
+    if (throws) throw std::runtime_error("move");
+  }
+  Stubborn& operator=(Stubborn&&) = default;
+  int value;
+};
+
+RT_TEST(ResultGroup, ResultsWhoseMoveThrowsAreForgottenAndHideNoFailure) {
+  ResultGroup<Stubborn> group;
+  auto fill = [&] {
+    for (int i = 0; i < 3; ++i) group.go([i] { return Stubborn(i); });
+    EXPECT_TRUE(support::eventually([] { return num_goroutines() == 1; }));
+  };
+  fill();
+  Stubborn::throws = true;
+  EXPECT_THROW(group.wait(), std::runtime_error);
+  Stubborn::throws = false;
+  EXPECT_EQ(group.wait().size(), 0u);
+
+  fill();
+  group.go([]() -> Stubborn { throw std::invalid_argument("the failure"); });
+  EXPECT_TRUE(support::eventually([] { return num_goroutines() == 1; }));
+  Stubborn::throws = true;
+  EXPECT_THROW(group.wait(), std::invalid_argument);
+  Stubborn::throws = false;
+  EXPECT_EQ(group.wait().size(), 0u);
+}
+
+RT_TEST(ResultGroup, StartsAndWaitsWithinALimitAsATaskGroupDoes) {
+  using namespace std::chrono_literals;
+  ResultGroup<int> group;
+  group.set_limit(1);
+  Chan<void> gate;
+  EXPECT_TRUE(group.try_go([=] {
+    gate.recv();
+    return 1;
+  }));
+  EXPECT_FALSE(group.try_go([] { return 2; }));
+  EXPECT_FALSE(group.try_go_for(1us, [] { return 3; }));
+  EXPECT_FALSE(group.try_go_until(std::chrono::steady_clock::now(), [] { return 4; }));
+  EXPECT_EQ(group.wait_for(1us), std::nullopt);
+  EXPECT_EQ(group.wait_until(std::chrono::system_clock::now()), std::nullopt);
+  gate.close();
+  EXPECT_EQ(group.wait_for(support::kGenerousLimit), std::vector<int>{1});
 }
 
 }  // namespace

@@ -151,5 +151,55 @@ TEST(SingleFlight, WorksForPlainThreads) {
   EXPECT_EQ(sum, 40);
 }
 
+// A hash, a comparison or a copy that throws when it is told to.
+struct Moody {
+  static inline std::atomic<bool> hash_throws{false}, copy_throws{false};
+
+  explicit Moody(int its) : value(its) {}
+  Moody(const Moody& other) : value(other.value) {
+    if (copy_throws) throw std::runtime_error("copy");
+  }
+  bool operator==(const Moody& other) const { return value == other.value; }
+  int value;
+};
+struct MoodyHash {
+  std::size_t operator()(const Moody& key) const {
+    if (Moody::hash_throws) throw std::runtime_error("hash");
+    return static_cast<std::size_t>(key.value);
+  }
+};
+
+RT_TEST(SingleFlight, AHashThatThrowsAfterTheCallLeavesNobodyBehind) {
+  SingleFlight<Moody, int, MoodyHash> flights;
+  Chan<void> gate;
+  auto ask = [&] {
+    return flights.call(Moody(1), [&] {
+      gate.recv();
+      Moody::hash_throws = true;
+      return 42;
+    });
+  };
+  JoinHandle<int> first = spawn(ask), second = spawn(ask);
+  ASSERT_TRUE(waiting_is(2));
+  gate.close();
+  EXPECT_EQ(first.join(), 42);
+  EXPECT_EQ(second.try_join_for(support::kGenerousLimit), 42);
+  Moody::hash_throws = false;
+  EXPECT_EQ(flights.call(Moody(1), [] { return 43; }), 43);
+}
+
+RT_TEST(SingleFlight, AKeyThatCannotBeCopiedOrHashedIsNotKept) {
+  SingleFlight<Moody, int, MoodyHash> flights;
+  int calls = 0;
+  auto ask = [&] { return flights.call(Moody(1), [&] { return ++calls; }); };
+  for (std::atomic<bool>* throws : {&Moody::copy_throws, &Moody::hash_throws}) {
+    *throws = true;
+    EXPECT_THROW(ask(), std::runtime_error);
+    *throws = false;
+  }
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(ask(), 1);
+}
+
 }  // namespace
 }  // namespace magpie
