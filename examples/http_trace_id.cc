@@ -6,13 +6,10 @@
 #include <magpie/http.h>
 #include <magpie/magpie.h>
 
-#include <atomic>
 #include <cstdio>
 #include <string>
 
 using namespace magpie;
-
-namespace {
 
 Local<std::string> trace_id;
 std::atomic<int> lines{0};
@@ -34,8 +31,6 @@ http::Handler with_trace_id(http::Handler next) {
 struct Message {
   std::string trace_id, text;
 };
-
-}  // namespace
 
 int main() {
   return run([] {
@@ -66,9 +61,8 @@ int main() {
       }));
       audit.send({*trace_id, "asked"});
       parts.wait();
-      http::Headers headers;
-      headers.set("X-Trace-Id", *trace_id);
-      res.send(client.get("http://" + back.local_address().to_string() + "/", headers).body);
+      const std::string behind = "http://" + back.local_address().to_string() + "/";
+      res.send(client.get(behind, {{"X-Trace-Id", *trace_id}}).body);
     });
     back.listen("127.0.0.1:0");
     front.listen("127.0.0.1:0");
@@ -78,10 +72,8 @@ int main() {
     WaitGroup clients;
     for (int i = 0; i < 20; ++i) {
       clients.go([&, id = "trace-" + std::to_string(i)] {
-        http::Headers headers;
-        headers.set("X-Trace-Id", id);
         const std::string url = "http://" + front.local_address().to_string() + "/";
-        if (client.get(url, headers).body == id) ++right;
+        if (client.get(url, {{"X-Trace-Id", id}}).body == id) ++right;
       });
     }
     clients.wait();

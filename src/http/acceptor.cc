@@ -112,6 +112,8 @@ std::unique_ptr<Acceptor> make_acceptor(net::TcpListener listener) {
 }
 std::unique_ptr<Acceptor> make_acceptor(net::TcpListener listener,
                                         const net::TlsServerConfig& tls) {
+  if (tls.state() == nullptr)
+    throw std::invalid_argument("magpie: Server::listen(): the config for TLS is empty");
   return std::make_unique<TlsAcceptor>(std::move(listener), tls);
 }
 std::unique_ptr<Acceptor> make_acceptor(net::UnixListener listener) {

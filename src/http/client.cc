@@ -123,7 +123,7 @@ std::unique_ptr<ClientReply> ClientCore::ask_on(std::unique_ptr<net::Stream> str
       std::move(stream), pool, url.scheme + "://" + url.host_and_port(), limits.context);
   reply->method = question.method;
   reply->url = url.to_string();
-  if (same_name(question.headers.get("Connection"), "close")) reply->may_keep = false;
+  if (has_option(question.headers.get("Connection"), "close")) reply->may_keep = false;
   try {
     if (question.source != nullptr) {
       reply->send(head, *question.source);

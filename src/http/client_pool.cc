@@ -67,13 +67,14 @@ void ClientPool::close_old_later_locked() {
 }
 
 void ClientPool::close_old() {
-  std::vector<Idle> old;  // closed without the lock
+  std::vector<IdleConnection> old;  // closed without the lock
   std::lock_guard hold(mutex_);
   const std::int64_t before = detail::steady_now_ns() - idle_time_.count();
   for (auto entry = idle_.begin(); entry != idle_.end();) {
     auto& list = entry->second;
-    auto young = std::find_if(list.begin(), list.end(),
-                              [before](const Idle& one) { return one.since_ns > before; });
+    auto young = std::find_if(list.begin(), list.end(), [before](const IdleConnection& one) {
+      return one.since_ns > before;
+    });
     std::move(list.begin(), young, std::back_inserter(old));
     list.erase(list.begin(), young);
     entry = list.empty() ? idle_.erase(entry) : std::next(entry);

@@ -29,7 +29,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   void clear();
 
  private:
-  struct Idle {
+  struct IdleConnection {
     std::unique_ptr<net::Stream> stream;
     std::int64_t since_ns;
   };
@@ -41,7 +41,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
 
   mutable Mutex mutex_;
   // guarded by mutex_
-  std::map<std::string, std::vector<Idle>, std::less<>> idle_;  // the oldest first
+  std::map<std::string, std::vector<IdleConnection>, std::less<>> idle_;  // the oldest first
   bool timer_runs_ = false;
   std::optional<Timer> timer_;  // the last one
 };

@@ -106,14 +106,16 @@ bool Connection::receive_more() {
   // A head has its time from its first byte on, the first one from the beginning of the connection.
   const bool begun = input.size() > 0;
   if (begun || first_) {
-    if (head_due_ns_ == 0) head_due_ns_ = core_.timeouts().due_after(Phase::head);
-    clock_.enter_until(begun ? Phase::head : Phase::fresh, head_due_ns_);
+    if (head_due_ns_ == 0) head_due_ns_ = core_.timeouts().due_after(ConnectionState::head);
+    clock_.enter_until(begun ? ConnectionState::head : ConnectionState::fresh, head_due_ns_);
   } else {
     head_due_ns_ = 0;  // a line end is no head that has begun
     // One time for all of it: neither a line end nor half a record of TLS is a request.
-    const std::int64_t now = rough_now_ns(), rests_after = core_.timeouts().time_of(Phase::idle);
+    const std::int64_t now = detail::steady_now_ns();
+    const std::int64_t rests_after = core_.timeouts().time_of(ConnectionState::idle);
     if (idle_due_ns_ == 0) idle_due_ns_ = due_in(now, core_.idle_time_ns());
-    clock_.enter_until(Phase::idle, std::min(due_in(now, rests_after), idle_due_ns_));
+    clock_.enter_until(ConnectionState::idle, std::min(due_in(now, rests_after), idle_due_ns_),
+                       now);
   }
   try {
     return read_head();
@@ -124,16 +126,17 @@ bool Connection::receive_more() {
     refuse(408);
     return false;
   }
-  // Asked to end, or idle for long, or too slow to begin. What has come meanwhile is served.
+  // Asked to end, or idle for long, or too slow to begin. What has come meanwhile is served: on a
+  // machine that stood still, a request may have waited for us longer than we have for it.
   const bool has_to_end = clock_.has_to_end();
-  if (!has_to_end && first_) return false;
+  if (!has_to_end && first_ && std::exchange(had_second_chance_, true)) return false;
   if (bytes_are_here()) {
     last_ = has_to_end;
-    head_due_ns_ = core_.timeouts().due_after(Phase::head);
-    clock_.enter_until(Phase::head, head_due_ns_);
+    head_due_ns_ = core_.timeouts().due_after(ConnectionState::head);
+    clock_.enter_until(ConnectionState::head, head_due_ns_);
     return read_head();
   }
-  if (has_to_end || detail::steady_now_ns() >= idle_due_ns_) return false;
+  if (has_to_end || first_ || detail::steady_now_ns() >= idle_due_ns_) return false;
   return go_dormant();
 }
 
@@ -161,7 +164,7 @@ bool Connection::go_dormant() {
   const bool may_skip_line = exchange_->in.may_skip_line();
   core_.give_exchange(std::move(exchange_));
   sched::trim_stack();  // a handler may have been deep
-  clock_.enter_until(Phase::dormant, idle_due_ns_);
+  clock_.enter_until(ConnectionState::dormant, idle_due_ns_);
   char byte = 0;
   std::size_t n = 0;
   try {
@@ -175,7 +178,7 @@ bool Connection::go_dormant() {
     if (!is_timeout(error)) throw;
     if (!bytes_are_here()) return false;
     last_ = clock_.has_to_end();
-    clock_.enter(Phase::head);
+    clock_.enter(ConnectionState::head);
   }
   exchange_ = core_.take_exchange(*this);
   exchange_->in.begin(core_.head_limits(), may_skip_line);
@@ -186,10 +189,10 @@ bool Connection::go_dormant() {
 
 std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) {
   exchange_->out.flush_held();
-  clock_.enter_until(Phase::body, due_ns);
+  clock_.enter_until(ConnectionState::body, due_ns);
   try {
     std::size_t n = stream_->read(std::as_writable_bytes(into));
-    clock_.enter(Phase::busy);
+    clock_.enter(ConnectionState::busy);
     give_way();
     return n;
   } catch (const std::system_error& error) {
@@ -216,7 +219,7 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
         }
       }
     }
-    clock_.enter(Phase::busy);
+    clock_.enter(ConnectionState::busy);
   } catch (...) {
     broken_ = true;
     throw;
@@ -230,7 +233,7 @@ void Connection::send_some(std::span<const std::span<const std::byte>> parts, st
   if (left == 0)
     throw std::system_error(std::make_error_code(std::errc::timed_out),
                             "magpie: the client takes its answer too slowly");
-  clock_.enter_until(Phase::writing, due_in(began, std::min(time, left)));
+  clock_.enter_until(ConnectionState::writing, due_in(began, std::min(time, left)));
   stream_->write_parts(parts);
   answer_time_.add_wait(rough_now_ns() - began);
 }
@@ -301,7 +304,7 @@ bool Connection::answer() {
 const Route* Connection::begin_request() {
   head_due_ns_ = idle_due_ns_ = 0;
   answer_time_.begin();
-  clock_.enter(Phase::busy);
+  clock_.enter(ConnectionState::busy);
   RequestState& in = exchange_->in;
   const int refusal = in.route(core_.router());
   const Route* route = in.match().route;
@@ -383,7 +386,7 @@ void Connection::answer_error(std::exception_ptr error) {
 // the same, those that log and count above all.
 void Connection::refuse(int status) {
   answer_time_.begin();
-  clock_.enter(Phase::busy);
+  clock_.enter(ConnectionState::busy);
   exchange_->in.begin_refused();
   early_status_ = status;
   exchange_->out.begin({.version = 11,
@@ -403,7 +406,7 @@ void Connection::linger() {
   // The timer of timeout() may have ended all reading. It is done, and the watchman leaves a busy
   // connection alone.
   stream_->set_deadline(net::Stream::TimePoint::max());
-  clock_.enter(Phase::lingering);  // TLS says its farewell, which may block
+  clock_.enter(ConnectionState::lingering);  // TLS says its farewell, which may block
   stream_->shutdown_write();
   std::span<char> away = exchange_->in.input.room(Input::kFirstCapacity);
   for (std::size_t read = 0; read < kLingerBytes;) {

@@ -50,7 +50,7 @@ class Connection {
   void run();
 
   // ---- for the exchange Blocks for at least a byte; 0: the end. Throws StatusError 408 when the
-  // time of the phase is over, std::system_error.
+  // time of the state is over, std::system_error.
   std::size_t receive_body(std::span<char> into, std::int64_t due_ns);
   // Blocks until all is taken. Throws std::system_error.
   void send(std::span<const std::span<const std::byte>> parts);
@@ -71,7 +71,7 @@ class Connection {
   ServerCore& core() { return core_; }
   int early_status() const { return early_status_; }
   net::Stream& stream() { return *stream_; }
-  PhaseClock& clock() { return clock_; }
+  StateClock& clock() { return clock_; }
   // What a handler threw: the answer to that.
   void answer_error(std::exception_ptr error);
 
@@ -94,13 +94,14 @@ class Connection {
 
   ServerCore& core_;
   std::unique_ptr<net::Stream> stream_;
-  PhaseClock clock_;
+  StateClock clock_;
   std::unique_ptr<Exchange> exchange_;  // null: dormant
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
   bool first_ = true;
+  bool had_second_chance_ = false;  // its first bytes may have come, and not been seen in time
   unsigned steps_since_yield_ = 0;
   bool last_ = false;             // asked to end; the request that had come is served
   int early_status_ = 0;          // what to answer without asking a handler; 0: nothing

@@ -207,6 +207,7 @@ std::string log_line(const Request& request, const Response& response, long long
 }  // namespace
 
 Middleware access_log(std::function<void(std::string_view)> write_line) {
+  detail::check_not_empty(write_line);
   auto write = std::make_shared<std::function<void(std::string_view)>>(std::move(write_line));
   return [write](Handler next) -> Handler {
     return [write, next = std::move(next)](Request& request, Response& response) {

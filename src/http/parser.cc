@@ -63,6 +63,7 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
   std::span<char> out{};      // while a body is decoded
   std::size_t given = 0;
   bool line_done = false;
+  bool closes = false;  // "Connection: close"
   int hosts = 0;
 
  private:
@@ -115,6 +116,9 @@ class Parser::Sink final : public beast::basic_parser<is_request> {
         break;
       case beast::field::content_length:
         if (!all_digits(view(value)) || std::exchange(had_length_, true)) refuse(400, error);
+        break;
+      case beast::field::connection:
+        if (has_option(view(value), "close")) closes = true;
         break;
       case beast::field::transfer_encoding:
         if (!same_name(view(value), "chunked")) return refuse(501, error);
@@ -210,7 +214,8 @@ Parser::Progress Parser::parse_head_as(std::string_view buffer) {
                       ? 505
                       : 400);
   }
-  head_.keep_alive = parser.keep_alive();
+  // Beast lets "keep-alive" win over "close" in HTTP/1.0 (RFC 9112, 9.3: close does).
+  head_.keep_alive = parser.keep_alive() && !parser.closes;
   head_.chunked = parser.chunked();
   if (auto length = parser.content_length()) head_.content_length = *length;
   head_.has_body = !parser.is_done();

@@ -69,7 +69,7 @@ void RequestState::say_continue() {
 std::size_t RequestState::receive(std::span<char> into) {
   if (body_due_ns_ == 0 || body_credit_ >= kCredit) {
     body_credit_ = 0;
-    body_due_ns_ = connection_->core().timeouts().due_after(Phase::body);
+    body_due_ns_ = connection_->core().timeouts().due_after(ConnectionState::body);
   }
   const ServerCore& core = connection_->core();
   const std::int64_t began = rough_now_ns();
@@ -124,8 +124,15 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
     input.erase(body_at_, decoded.taken);
     body_taken_ += decoded.given;
     body_wire_ += decoded.taken;
-    if (decoded.progress == Parser::Progress::refused) fail(parser_.refusal());
     if (body_taken_ > body_limit_) fail(413);
+    if (decoded.progress == Parser::Progress::refused) {
+      // What is wrong came together with good bytes, and could have come later: a handler that
+      // reads a part must not depend on that. The next read says it.
+      if (decoded.given == 0) fail(parser_.refusal());
+      body_ = Body::failed;
+      failure_ = parser_.refusal();
+      return decoded.given;
+    }
     if (body_wire_ > kWireAtMost + kWireFor1Byte * body_taken_) fail(400);
     if (decoded.progress == Parser::Progress::complete) body_ = Body::read;
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;

@@ -75,7 +75,7 @@ void ResponseState::add_field(std::string_view name, std::string_view value) {
     return;
   }
   if (same_name(name, "Connection")) {
-    if (same_name(value, "close")) keep_alive_ = false;
+    if (has_option(value, "close")) keep_alive_ = false;
     return;
   }
   if (same_name(name, "Date")) has_date_ = true;

@@ -24,24 +24,29 @@ std::int64_t ns_or_never(nanoseconds time) {
   return time.count() <= 0 ? detail::kNoDeadline : time.count();
 }
 
-PhaseTimes times_of(const ServerOptions& options) {
-  PhaseTimes times{};
-  auto set = [&](Phase phase, std::int64_t ns) { times.ns[static_cast<std::size_t>(phase)] = ns; };
-  set(Phase::busy, detail::kNoDeadline);
-  set(Phase::idle, std::min(ns_or_never(options.rest_after), ns_or_never(options.idle_timeout)));
+StateTimes times_of(const ServerOptions& options) {
+  StateTimes times{};
+  auto set = [&](ConnectionState state, std::int64_t ns) {
+    times.ns[static_cast<std::size_t>(state)] = ns;
+  };
+  set(ConnectionState::busy, detail::kNoDeadline);
+  set(ConnectionState::idle,
+      std::min(ns_or_never(options.rest_after), ns_or_never(options.idle_timeout)));
   const std::int64_t idle = ns_or_never(options.idle_timeout);
-  set(Phase::dormant,
-      idle == detail::kNoDeadline ? idle : std::max<std::int64_t>(idle - times.of(Phase::idle), 0));
-  set(Phase::fresh, ns_or_never(options.header_timeout));
-  set(Phase::head, ns_or_never(options.header_timeout));
-  set(Phase::body, ns_or_never(options.body_timeout));
-  set(Phase::writing, ns_or_never(options.write_timeout));
-  set(Phase::lingering, nanoseconds(std::chrono::seconds(2)).count());
+  set(ConnectionState::dormant,
+      idle == detail::kNoDeadline
+          ? idle
+          : std::max<std::int64_t>(idle - times.of(ConnectionState::idle), 0));
+  set(ConnectionState::fresh, ns_or_never(options.header_timeout));
+  set(ConnectionState::head, ns_or_never(options.header_timeout));
+  set(ConnectionState::body, ns_or_never(options.body_timeout));
+  set(ConnectionState::writing, ns_or_never(options.write_timeout));
+  set(ConnectionState::lingering, nanoseconds(std::chrono::seconds(2)).count());
   return times;
 }
 
 // Often enough that a time-out is late by a quarter at most, and not more often than that.
-nanoseconds look_every(const PhaseTimes& times) {
+nanoseconds look_every(const StateTimes& times) {
   std::int64_t shortest = detail::kNoDeadline;
   for (std::int64_t time : times.ns) {
     if (time > 0) shortest = std::min(shortest, time);
@@ -288,7 +293,10 @@ Server::~Server() {
 void Server::handle(std::string_view pattern, Handler handler, RouteOptions options) {
   core_->add_route(pattern, std::move(handler), options);
 }
-void Server::use(Middleware middleware) { core_->add_middleware(std::move(middleware)); }
+void Server::use(Middleware middleware) {
+  if (!middleware) detail::throw_empty_function();
+  core_->add_middleware(std::move(middleware));
+}
 void Server::listen(std::string_view where) {
   constexpr std::string_view kUnix = "unix:";
   if (where.starts_with(kUnix)) return listen(bind_unix(where.substr(kUnix.size())));

@@ -42,9 +42,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const Handler& handler() const { return handler_; }
   bool idle_connections_go_dormant() const;
   HeadLimits head_limits() const { return {options_.max_header_bytes, options_.max_header_fields}; }
-  std::int64_t body_time_ns() const { return timeouts_->time_of(Phase::body); }
+  std::int64_t body_time_ns() const { return timeouts_->time_of(ConnectionState::body); }
   std::int64_t idle_time_ns() const;  // between requests, with and without buffers
-  std::int64_t write_time_ns() const { return timeouts_->time_of(Phase::writing); }
+  std::int64_t write_time_ns() const { return timeouts_->time_of(ConnectionState::writing); }
   // Takes from what all bodies together may use. False: less than that is left.
   bool take_body_memory(std::size_t bytes) {
     const std::uint64_t before = body_memory_.fetch_add(bytes, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #include "http/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -33,6 +34,17 @@ bool same_name(std::string_view a, std::string_view b) noexcept {
     if (lower(a[i]) != lower(b[i])) return false;
   }
   return true;
+}
+
+bool has_option(std::string_view list, std::string_view option) noexcept {
+  while (!list.empty()) {
+    std::string_view one = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(one.size() + 1, list.size()));
+    const std::size_t begin = std::min(one.find_first_not_of(" \t"), one.size());
+    one = one.substr(begin, one.find_last_not_of(" \t") + 1 - begin);
+    if (same_name(one, option)) return true;
+  }
+  return false;
 }
 
 bool is_field_name(std::string_view text) noexcept {

@@ -13,6 +13,9 @@ inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 // Equal without regard to the case of ASCII letters.
 MAGPIE_API bool same_name(std::string_view a, std::string_view b) noexcept;
 
+// Whether a list with commas, as that of the header Connection, has an option.
+bool has_option(std::string_view list, std::string_view option) noexcept;
+
 // Asks for a tunnel, which neither server nor client makes.
 inline constexpr std::string_view kTunnelMethod = "CONNECT";
 

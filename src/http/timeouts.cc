@@ -30,10 +30,15 @@ constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
 // The system is asked about this many connections before others may have the list.
 constexpr int kAskAtOnce = 1024;
 
-// Phases in which the server waits for the peer to begin, or to go on with, a header.
-constexpr bool is_silent(Phase phase) {
-  return phase == Phase::idle || phase == Phase::dormant || phase == Phase::fresh ||
-         phase == Phase::head;
+// States in which the server waits for the peer to begin, or to go on with, a header.
+constexpr bool is_silent(ConnectionState state) {
+  return state == ConnectionState::idle || state == ConnectionState::dormant ||
+         state == ConnectionState::fresh || state == ConnectionState::head;
+}
+
+// States in which it counts how long ago they began.
+constexpr bool is_ranked(ConnectionState state) {
+  return is_silent(state) || state == ConnectionState::lingering;
 }
 
 bool peer_has_left(int socket) {
@@ -53,59 +58,58 @@ std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept {
   return detail::sum_of_ns(rough_ns + kRoughNs, time_ns);
 }
 
-PhaseClock::PhaseClock(Timeouts& timeouts, net::Stream& stream)
+StateClock::StateClock(Timeouts& timeouts, net::Stream& stream)
     : timeouts_(timeouts), stream_(stream), due_ns_(kNever) {
   timeouts_.add(*this);
 }
 
-PhaseClock::~PhaseClock() { timeouts_.remove(*this); }
+StateClock::~StateClock() { timeouts_.remove(*this); }
 
-std::int64_t Timeouts::due_after(Phase phase) const {
-  return due_in(rough_now_ns(), times_.of(phase));
+std::int64_t Timeouts::due_after(ConnectionState state) const {
+  return due_in(rough_now_ns(), times_.of(state));
 }
 
-void PhaseClock::enter(Phase phase) {
-  const std::int64_t time = timeouts_.times_.of(phase);
-  const std::int64_t now = time != kNever || is_silent(phase) ? rough_now_ns() : 0;
-  change(phase, due_in(now, time), now);
+void StateClock::enter(ConnectionState state) {
+  const std::int64_t time = timeouts_.times_.of(state);
+  enter_until(state, time == kNever ? kNever : due_in(rough_now_ns(), time));
 }
 
-void PhaseClock::enter_until(Phase phase, std::int64_t due_ns) {
-  change(phase, due_ns, is_silent(phase) ? rough_now_ns() : 0);
+void StateClock::enter_until(ConnectionState state, std::int64_t due_ns) {
+  enter_until(state, due_ns, is_ranked(state) ? detail::steady_now_ns() : 0);
 }
 
-void PhaseClock::change(Phase phase, std::int64_t due_ns, std::int64_t now_ns) {
+void StateClock::enter_until(ConnectionState state, std::int64_t due_ns, std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (ended_) {
     ended_ = false;
     stream_.set_deadline(net::Stream::TimePoint::max());
   }
   // A dormant connection has been idle since it fell idle.
-  if (phase != phase_ && phase != Phase::dormant) since_ns_ = now_ns;
-  phase_ = phase;
+  if (state != state_ && state != ConnectionState::dormant) since_ns_ = now_ns;
+  state_ = state;
   to_end_ = false;
   due_ns_ = due_ns;
-  if (is_silent(phase) && timeouts_.draining()) hasten_locked(now_ns);
+  if (is_silent(state) && timeouts_.draining()) hasten_locked(now_ns);
 }
 
-bool PhaseClock::has_to_end() const {
+bool StateClock::has_to_end() const {
   std::lock_guard hold(mutex_);
   return to_end_ || timeouts_.draining();
 }
 
 // Both directions: TLS may have to write in order to read.
-void PhaseClock::end_wait_locked() {
+void StateClock::end_wait_locked() {
   if (ended_) return;
   ended_ = true;
   stream_.set_deadline(kLongPast);
 }
 
-void PhaseClock::hasten_locked(std::int64_t now_ns) {
-  if (phase_ == Phase::idle) {
+void StateClock::hasten_locked(std::int64_t now_ns) {
+  if (state_ == ConnectionState::idle) {
     due_ns_ = std::min(due_ns_, since_ns_ + kLastRequestNs);
-  } else if (phase_ == Phase::fresh) {
+  } else if (state_ == ConnectionState::fresh) {
     due_ns_ = std::min(due_ns_, since_ns_ + kFirstRequestNs);
-  } else if (phase_ == Phase::dormant) {
+  } else if (state_ == ConnectionState::dormant) {
     due_ns_ = now_ns;
   } else {
     return;  // a header that has begun has its time
@@ -114,43 +118,43 @@ void PhaseClock::hasten_locked(std::int64_t now_ns) {
   if (due_ns_ <= now_ns) end_wait_locked();
 }
 
-std::optional<std::int64_t> PhaseClock::rank_locked(std::int64_t now_ns) const {
+std::optional<std::int64_t> StateClock::rank_locked(std::int64_t now_ns) const {
   // Ranks of three classes: times, moved apart by more than a clock can tell.
   constexpr std::int64_t kClass = std::int64_t{1} << 61;
   const std::int64_t silence = now_ns - since_ns_;
-  switch (phase_) {
-    case Phase::fresh:
-    case Phase::head:
+  switch (state_) {
+    case ConnectionState::fresh:
+    case ConnectionState::head:
       if (silence >= kSilentNs) return since_ns_ - kClass;
-      if (silence >= kMaybeSilentNs && phase_ == Phase::fresh) return since_ns_ + kClass;
+      if (silence >= kMaybeSilentNs && state_ == ConnectionState::fresh) return since_ns_ + kClass;
       return std::nullopt;
-    case Phase::lingering:
+    case ConnectionState::lingering:
       if (silence >= kMaybeSilentNs) return since_ns_ - kClass;
       return std::nullopt;
-    case Phase::idle:
-    case Phase::dormant:
+    case ConnectionState::idle:
+    case ConnectionState::dormant:
       return since_ns_;
     default:
       return std::nullopt;
   }
 }
 
-void PhaseClock::look(std::int64_t now_ns) {
+void StateClock::look(std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (due_ns_ <= now_ns) end_wait_locked();
 }
 
-void PhaseClock::cancel_if_peer_leaves(const Context& context) {
+void StateClock::cancel_if_peer_leaves(const Context& context) {
   std::lock_guard hold(mutex_);
   context_ = context;
 }
 
-void PhaseClock::forget_context() {
+void StateClock::forget_context() {
   std::lock_guard hold(mutex_);
   context_.reset();
 }
 
-std::optional<Context> PhaseClock::take_context_of_departed() {
+std::optional<Context> StateClock::take_context_of_departed() {
   std::lock_guard hold(mutex_);
   if (!context_ || !peer_has_left(stream_.native_handle())) return std::nullopt;
   return std::exchange(context_, std::nullopt);
@@ -161,7 +165,7 @@ std::size_t Timeouts::count() const {
   return count_;
 }
 
-void Timeouts::add(PhaseClock& connection) {
+void Timeouts::add(StateClock& connection) {
   std::lock_guard hold(mutex_);
   if (!walks_) {
     go([self = shared_from_this()] { self->walk(); });  // before the list is touched: it may throw
@@ -173,7 +177,7 @@ void Timeouts::add(PhaseClock& connection) {
   ++count_;
 }
 
-void Timeouts::remove(PhaseClock& connection) {
+void Timeouts::remove(StateClock& connection) {
   std::lock_guard hold(mutex_);
   if (next_to_ask_ == &connection) next_to_ask_ = connection.next_;
   (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
@@ -190,7 +194,7 @@ void Timeouts::walk() {
         drained ? std::min<std::chrono::nanoseconds>(look_every_, kLookWhileDraining) : look_every_,
         [&] { return count_ == 0 || draining() != drained; });
     const std::int64_t now = detail::steady_now_ns();
-    for (PhaseClock* c = first_; c != nullptr; c = c->next_) c->look(now);
+    for (StateClock* c = first_; c != nullptr; c = c->next_) c->look(now);
     look_for_departed(hold);
   }
   walks_ = false;
@@ -205,7 +209,7 @@ void Timeouts::look_for_departed(std::unique_lock<Mutex>& hold) {
     std::size_t count = 0;
     for (int asked = 0; asked < kAskAtOnce && count < departed.size(); ++asked) {
       if (next_to_ask_ == nullptr) break;
-      PhaseClock* c = std::exchange(next_to_ask_, next_to_ask_->next_);
+      StateClock* c = std::exchange(next_to_ask_, next_to_ask_->next_);
       if ((departed[count] = c->take_context_of_departed())) ++count;
     }
     hold.unlock();
@@ -220,8 +224,8 @@ void Timeouts::look_for_departed(std::unique_lock<Mutex>& hold) {
 void Timeouts::drain() {
   draining_.store(true, std::memory_order_release);
   std::lock_guard hold(mutex_);
-  const std::int64_t now = rough_now_ns();
-  for (PhaseClock* c = first_; c != nullptr; c = c->next_) {
+  const std::int64_t now = detail::steady_now_ns();
+  for (StateClock* c = first_; c != nullptr; c = c->next_) {
     std::lock_guard hold_connection(c->mutex_);
     c->hasten_locked(now);
   }
@@ -231,15 +235,15 @@ void Timeouts::drain() {
 void Timeouts::evict(std::size_t at_most) {
   struct Candidate {
     std::int64_t rank;
-    PhaseClock* connection;
+    StateClock* connection;
     bool operator<(const Candidate& other) const { return rank < other.rank; }
   };
   std::array<Candidate, 64> found;  // a heap: the connection that may stay rather is on top
   at_most = std::min(at_most, found.size());
   std::size_t count = 0;
   std::lock_guard hold(mutex_);
-  const std::int64_t now = rough_now_ns();
-  for (PhaseClock* c = last_; c != nullptr; c = c->previous_) {
+  const std::int64_t now = detail::steady_now_ns();
+  for (StateClock* c = last_; c != nullptr; c = c->previous_) {
     std::lock_guard hold_connection(c->mutex_);
     if (c->to_end_ && at_most > 0) {
       --at_most;  // it is on its way
@@ -256,7 +260,7 @@ void Timeouts::evict(std::size_t at_most) {
     std::push_heap(found.begin(), found.begin() + count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    PhaseClock& chosen = *found[i].connection;
+    StateClock& chosen = *found[i].connection;
     std::lock_guard hold_connection(chosen.mutex_);
     if (!chosen.rank_locked(now)) continue;  // it has just been heard of
     chosen.to_end_ = true;
@@ -266,7 +270,7 @@ void Timeouts::evict(std::size_t at_most) {
 
 void Timeouts::cut_off() {
   std::lock_guard hold(mutex_);
-  for (PhaseClock* c = first_; c != nullptr; c = c->next_) c->stream_.close();
+  for (StateClock* c = first_; c != nullptr; c = c->next_) c->stream_.close();
 }
 
 bool Timeouts::wait_until_empty(detail::DeadlineNs deadline) {

@@ -1,7 +1,7 @@
 // timeouts.h: ends the waits of connections that take too long.
 //
 // A busy connection changes what it waits for several times per request. Timers for that would cost
-// more than the rest. So each connection has a PhaseClock, in which it notes what it does and until
+// more than the rest. So each connection has a StateClock, in which it notes what it does and until
 // when. One goroutine per server, that of Timeouts, looks at all of them now and then. To end a
 // wait it moves the stream's deadline into the past: the connection's own goroutine wakes up with
 // errc::timed_out and does what is right, such as to answer 408. A wait ends up to two looks late.
@@ -14,8 +14,8 @@
 // have just come: a client that does not know of the shutdown may have sent a request. A connection
 // that is asked to end first looks whether bytes have come (Connection::receive_more).
 //
-// Noting and looking are under the connection's mutex, so a moved deadline belongs to the phase
-// that was seen. The next phase removes it.
+// Noting and looking are under the connection's mutex, so a moved deadline belongs to the state
+// that was seen. The next state removes it.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@
 
 namespace magpie::http {
 
-enum class Phase : std::uint8_t {
+enum class ConnectionState : std::uint8_t {
   busy,       // a handler runs: as long as it likes
   idle,       // between requests, with its buffers
   dormant,    // between requests, without
@@ -44,9 +44,9 @@ enum class Phase : std::uint8_t {
   lingering,  // all is said; the peer may still send
 };
 
-struct PhaseTimes {
-  std::int64_t ns[8];  // how long each phase may last, by Phase
-  std::int64_t of(Phase phase) const { return ns[static_cast<std::size_t>(phase)]; }
+struct StateTimes {
+  std::int64_t ns[8];  // how long each state may last, by ConnectionState
+  std::int64_t of(ConnectionState state) const { return ns[static_cast<std::size_t>(state)]; }
 };
 
 // Of the steady clock, as the system last noted it: some milliseconds old, and cheap.
@@ -56,18 +56,20 @@ std::int64_t due_in(std::int64_t rough_ns, std::int64_t time_ns) noexcept;
 
 class Timeouts;
 
-class PhaseClock {
+class StateClock {
  public:
   // Has the timeouts look at it from now on.
-  PhaseClock(Timeouts& timeouts, net::Stream& stream);
-  ~PhaseClock();
-  PhaseClock(const PhaseClock&) = delete;
-  PhaseClock& operator=(const PhaseClock&) = delete;
+  StateClock(Timeouts& timeouts, net::Stream& stream);
+  ~StateClock();
+  StateClock(const StateClock&) = delete;
+  StateClock& operator=(const StateClock&) = delete;
 
-  // Says what the connection does from now on, for at most the time of that phase.
-  void enter(Phase phase);
+  // Says what the connection does from now on, for at most the time of that state.
+  void enter(ConnectionState state);
   // The same until a given time.
-  void enter_until(Phase phase, std::int64_t due_ns);
+  void enter_until(ConnectionState state, std::int64_t due_ns);
+  // The same for a caller that knows the time, by detail::steady_now_ns().
+  void enter_until(ConnectionState state, std::int64_t due_ns, std::int64_t now_ns);
 
   // From now on, until forget_context(), the context is cancelled when the peer has gone, at the
   // next look.
@@ -79,7 +81,6 @@ class PhaseClock {
 
  private:
   friend class Timeouts;
-  void change(Phase phase, std::int64_t due_ns, std::int64_t now_ns);
   void look(std::int64_t now_ns);
   // The server shuts down: a silent connection has little time left.
   void hasten_locked(std::int64_t now_ns);
@@ -93,27 +94,29 @@ class PhaseClock {
   net::Stream& stream_;
 
   // guarded by the timeouts's mutex_
-  PhaseClock* next_ = nullptr;
-  PhaseClock* previous_ = nullptr;
+  StateClock* next_ = nullptr;
+  StateClock* previous_ = nullptr;
 
   mutable Mutex mutex_;
   // guarded by mutex_
-  Phase phase_ = Phase::busy;
+  ConnectionState state_ = ConnectionState::busy;
   bool ended_ = false;   // a deadline of the stream lies in the past, by us
-  bool to_end_ = false;  // asked by evict() or drain() in this phase
+  bool to_end_ = false;  // asked by evict() or drain() in this state
   std::int64_t due_ns_;
-  std::int64_t since_ns_ = 0;  // when the phase began, if it is a silent one, by the rough clock
+  // When the state began, if it is a silent one. By the steady clock: the rough one stands still
+  // for the time of hundreds of requests, and the idlest connection would be any of them.
+  std::int64_t since_ns_ = 0;
   std::optional<Context> context_;  // to cancel if the peer leaves
 };
 
 class Timeouts : public std::enable_shared_from_this<Timeouts> {
  public:
-  Timeouts(const PhaseTimes& times, std::chrono::nanoseconds look_every)
+  Timeouts(const StateTimes& times, std::chrono::nanoseconds look_every)
       : times_(times), look_every_(look_every) {}
 
-  std::int64_t time_of(Phase phase) const { return times_.of(phase); }
-  // When a phase that begins now is over.
-  std::int64_t due_after(Phase phase) const;
+  std::int64_t time_of(ConnectionState state) const { return times_.of(state); }
+  // When a state that begins now is over.
+  std::int64_t due_after(ConnectionState state) const;
   std::size_t count() const;
   // Ends the waits of connections that ask nothing, also of connections to come.
   void drain();
@@ -133,14 +136,14 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   void end_grace_at(detail::DeadlineNs deadline);
 
  private:
-  friend class PhaseClock;
-  void add(PhaseClock& connection);
-  void remove(PhaseClock& connection);
+  friend class StateClock;
+  void add(StateClock& connection);
+  void remove(StateClock& connection);
   void walk();
   void look_for_departed(std::unique_lock<Mutex>& hold);
   bool is_empty_locked() const { return count_ == 0 && !walks_; }
 
-  const PhaseTimes times_;
+  const StateTimes times_;
   const std::chrono::nanoseconds look_every_;
   // Raised once. A connection reads it under its mutex when it becomes idle; drain() raises it and
   // then looks at each under its mutex: one of the two sees the other. atomic, published: the
@@ -150,9 +153,9 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   mutable Mutex mutex_;
   CondVar changed_;  // there is none left
   // guarded by mutex_
-  PhaseClock* first_ = nullptr;  // the newest
-  PhaseClock* last_ = nullptr;
-  PhaseClock* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
+  StateClock* first_ = nullptr;  // the newest
+  StateClock* last_ = nullptr;
+  StateClock* next_to_ask_ = nullptr;  // of the look for departed peers that is under way
   std::size_t count_ = 0;
   bool walks_ = false;
   detail::DeadlineNs grace_end_ = detail::kNoDeadline;

@@ -40,7 +40,7 @@ Descriptor::~Descriptor() {
 
 // ---- limits
 
-// Wakes the goroutine that has the turn once its limit is over; see wake().
+// Wakes the goroutine that has the side once its limit is over; see wake().
 class Descriptor::Interruption {
  public:
   Interruption(Side& side, std::stop_token token) : callback_(std::move(token), Wake{&side}) {}
@@ -87,7 +87,7 @@ Closing::User Descriptor::forget_earlier_run() {
 
 // What is left of a run(): to be done with outside, as it frees and wakes.
 struct Descriptor::LeftBehind {
-  bool turn[2] = {false, false};
+  bool mutex[2] = {false, false};
   std::unique_ptr<Interruption> interruption[2];
   bool number = false;
 };
@@ -105,15 +105,15 @@ void Descriptor::forget_earlier_runs() {
       if (now == 0 && !sched::is_over(run)) return;
       forget_run(run, now, left);
     }
-    if (left.turn[0]) reader_.turn.unlock();
-    if (left.turn[1]) writer_.turn.unlock();
+    if (left.mutex[0]) reader_.mutex.unlock();
+    if (left.mutex[1]) writer_.mutex.unlock();
     if (left.number) give_number_back();
   }
 }
 
-// A descriptor may outlive its run(). The goroutines that used it are gone, and so are their turns.
-// Plain threads are not gone. If a thread has a side's turn, the turn stays as it is. If it waits
-// behind a goroutine that is gone, that goroutine's turn is given up for it. The first user in a
+// A descriptor may outlive its run(). The goroutines that used it are gone, and so are their locks.
+// Plain threads are not gone. If a thread has a side, it keeps it. If it waits behind a
+// goroutine that is gone, the side is given up for it. The first user in a
 // later run() calls this before it begins to use the descriptor, so no user of that run() is
 // forgotten.
 void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& left) {
@@ -125,9 +125,9 @@ void Descriptor::forget_run(std::uint64_t run, std::uint64_t now, LeftBehind& le
     for (int i = 0; i < 2; ++i) {
       bool is_orphaned = sides[i]->run_of_holder == run;
       if (sides[i]->threads == 0) {
-        new (&sides[i]->turn) Mutex;
+        new (&sides[i]->mutex) Mutex;
       } else if (is_orphaned) {
-        left.turn[i] = true;
+        left.mutex[i] = true;
       } else {
         continue;
       }
@@ -197,18 +197,19 @@ void Descriptor::close() {
   wake(writer_);
 }
 
-Descriptor::Visit::Visit(Descriptor& descriptor)
+Descriptor::KeptOpen::KeptOpen(Descriptor& descriptor)
     : descriptor_(descriptor),
       user_(descriptor.forget_earlier_run()),
       is_inside_(descriptor.closing_.begin_use(user_)) {}
 
-Descriptor::Visit::~Visit() {
+Descriptor::KeptOpen::~KeptOpen() {
   if (is_inside_ && descriptor_.closing_.end_use(user_)) descriptor_.give_number_back();
 }
 
-// ---- turns
+// ---- operations
 
-Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit)
+Descriptor::Operation::Operation(Descriptor& descriptor, Side& side, const char* what,
+                                 const Limit* limit)
     : descriptor_(descriptor),
       side_(side),
       what_(what),
@@ -221,28 +222,28 @@ Descriptor::Turn::Turn(Descriptor& descriptor, Side& side, const char* what, con
   if (user_ == Closing::User::thread) [[unlikely]]
     descriptor.count_thread(side, 1);
   if (limit == nullptr) [[likely]] {
-    side.turn.lock();
-  } else if (!limit->lock(side.turn)) {
+    side.mutex.lock();
+  } else if (!limit->lock(side.mutex)) {
     error_ = limit->error();
     end_use();
     return;
   }
-  has_turn_ = true;
+  has_side_ = true;
   if (user_ == Closing::User::goroutine) [[likely]]
     side.run_of_holder = sched::current_run();
 }
 
-Descriptor::Turn::~Turn() {
-  if (!has_turn_) [[unlikely]]
+Descriptor::Operation::~Operation() {
+  if (!has_side_) [[unlikely]]
     return;
   if (limit_ != nullptr) [[unlikely]]
     side_.interruption.reset();
   side_.run_of_holder = 0;
-  side_.turn.unlock();
+  side_.mutex.unlock();
   end_use();
 }
 
-void Descriptor::Turn::end_use() {
+void Descriptor::Operation::end_use() {
   if (user_ == Closing::User::thread) [[unlikely]]
     descriptor_.count_thread(side_, -1);
   if (descriptor_.closing_.end_use(user_)) [[unlikely]]
@@ -251,7 +252,7 @@ void Descriptor::Turn::end_use() {
 
 // False: it has failed; or the last read left nothing behind and nothing has happened since: the
 // attempt would be in vain.
-bool Descriptor::Turn::prepare() {
+bool Descriptor::Operation::prepare() {
   bool has_slot = false, always_try = false;
   {
     Presence here;
@@ -275,13 +276,13 @@ bool Descriptor::Turn::prepare() {
   return !in_vain;
 }
 
-void Descriptor::Turn::note_result(std::size_t count, std::size_t wanted) {
+void Descriptor::Operation::note_result(std::size_t count, std::size_t wanted) {
   side_.drained = descriptor_.kind_ == Kind::stream && count != 0 && count < wanted;
 }
 
 // If the limit is over by now its callback is called here, and sets the word of the side, or,
 // without a slot yet, is heard of after the registration: as with close().
-void Descriptor::Turn::wait() {
+void Descriptor::Operation::wait() {
   if (limit_ != nullptr && side_.interruption == nullptr) [[unlikely]]
     side_.interruption = std::make_unique<Interruption>(side_, limit_->stop_token());
   Registered registered = sleep_unless_new(error_);
@@ -296,7 +297,7 @@ void Descriptor::Turn::wait() {
 }
 
 // After the registration the caller tries again before it sleeps: see Descriptor::wake().
-Descriptor::Registered Descriptor::Turn::sleep_unless_new(int& error) {
+Descriptor::Registered Descriptor::Operation::sleep_unless_new(int& error) {
   struct Wait {
     explicit Wait(const int& fd) : waiter(&fd) {}
     Presence here;

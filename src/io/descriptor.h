@@ -1,7 +1,7 @@
 // descriptor.h: a file descriptor that goroutines wait for.
 //
-// Reading and writing are two sides, each with a turn (a Mutex), a deadline and a readiness word.
-// An operation takes the turn of its side and tries the system call, which never blocks. If there
+// Reading and writing are two sides, each with a mutex, a deadline and a readiness word.
+// An operation locks its side and tries the system call, which never blocks. If there
 // is nothing to do, it waits for an event. So at most one caller waits in each word, and several
 // readers, or writers, do not mix. The first caller that has to wait registers the descriptor with
 // the poller.
@@ -50,15 +50,15 @@ class Descriptor {
   class Interruption;
   enum class Registered { already, now, no_runtime };
 
-  // A side's turn: from begin to end nobody else uses that side.
-  class Turn {
+  // One call on a side: from begin to end it has the side for itself.
+  class Operation {
    public:
     // Blocks until the operations before it are done. `what` is for errors of the caller, `limit`,
     // if there is one, ends the waits. If it cannot begin, perform() says why.
-    Turn(Descriptor& descriptor, Side& side, const char* what, const Limit* limit = nullptr);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Operation(Descriptor& descriptor, Side& side, const char* what, const Limit* limit = nullptr);
+    ~Operation();
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
 
     // Calls attempt(fd), which returns a count or a negative error number, until it does not say
     // EAGAIN; blocks meanwhile. The error is what the attempt said, ECANCELED after close(),
@@ -103,20 +103,20 @@ class Descriptor {
     const Limit* const limit_;
     const Closing::User user_;
     int error_ = 0;
-    bool has_turn_ = false;
+    bool has_side_ = false;
   };
 
-  // Inside without a turn, for calls that do not block: meanwhile the number is no other file's.
-  class Visit {
+  // For calls that do not block and use no side: meanwhile the number is no other file's.
+  class KeptOpen {
    public:
-    explicit Visit(Descriptor& descriptor);
-    ~Visit();
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
+    explicit KeptOpen(Descriptor& descriptor);
+    ~KeptOpen();
+    KeptOpen(const KeptOpen&) = delete;
+    KeptOpen& operator=(const KeptOpen&) = delete;
 
     // False: closed.
     explicit operator bool() const { return is_inside_; }
-    // Not inlined: it looks at errno; see Turn.
+    // Not inlined: it looks at errno; see Operation.
     template <class F>
     [[gnu::noinline]] auto call(F f) const {
       return f(descriptor_.fd_);
@@ -136,16 +136,16 @@ class Descriptor {
     Descriptor& descriptor;
     poll::Readiness poll::Slot::*const readiness;
     const sched::WaitReason reason;
-    Mutex turn;
+    Mutex mutex;
     Deadline deadline;
-    bool drained = false;  // by the holder of the turn: the last read took everything
-    // atomic: the holder of the turn writes its run(); 0: a plain thread holds it, or nobody. A
-    // later run() reads
+    bool drained = false;  // by the operation that has the side: the last read took everything
+    // atomic: the operation that has the side writes its run(), later ones read it; 0: a plain
+    // thread has the side, or nobody
     base::Relaxed<std::uint64_t> run_of_holder = 0;
-    // guarded by the descriptor's lock: plain threads that have the turn or wait for it
+    // guarded by the descriptor's lock: plain threads that have the side or wait for it
     int threads = 0;
-    // By the holder of the turn: wakes it when its limit is over. In memory of its own: it outlives
-    // a goroutine that run() drops.
+    // By the operation that has the side: wakes it when its limit is over. In memory of its own: it
+    // outlives a goroutine that run() drops.
     std::unique_ptr<Interruption> interruption;
   };
 

@@ -147,7 +147,7 @@ bool Child::try_reap() {
 void Child::finish() {
   {
     // A reaper that was dropped with its run() counts as inside until somebody else comes in.
-    Descriptor::Visit visit(pidfd_);
+    Descriptor::KeptOpen number(pidfd_);
     pidfd_.close();
   }
   std::lock_guard hold(list().mutex);
@@ -173,8 +173,8 @@ void Child::start_reaper() {
 
 void Child::reap() {
   try {
-    Descriptor::Turn turn(pidfd_, pidfd_.reader(), "wait for a process");
-    turn.perform([this](int) -> ssize_t { return try_reap() ? 0 : -EAGAIN; });
+    Descriptor::Operation operation(pidfd_, pidfd_.reader(), "wait for a process");
+    operation.perform([this](int) -> ssize_t { return try_reap() ? 0 : -EAGAIN; });
   } catch (const std::system_error&) {  // the poller cannot take one more
     blocking([this] { return wait_on_thread(Context::background(), kNoDeadline); });
   }

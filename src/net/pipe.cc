@@ -62,8 +62,8 @@ Stream::Result PipeStream::read_result(std::span<std::byte> into, const Context*
   if (descriptor_ == nullptr) return {0, code_of(EBADF)};
   if (into.empty()) return {};
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "read", limit.get());
-  io::Outcome outcome = turn.perform([into](int fd) -> ssize_t {
+  Descriptor::Operation operation(*descriptor_, descriptor_->reader(), "read", limit.get());
+  io::Outcome outcome = operation.perform([into](int fd) -> ssize_t {
     ssize_t count = ::read(fd, into.data(), into.size());
     return count < 0 ? -errno : count;
   });
@@ -79,10 +79,10 @@ Stream::Result PipeStream::write_result(Parts parts, const Context* context) {
   if (descriptor_ == nullptr) return {0, code_of(EBADF)};
   ContextLimit limit(context);
   UnwrittenParts left(parts);
-  Descriptor::Turn turn(*descriptor_, descriptor_->writer(), "write", limit.get());
+  Descriptor::Operation operation(*descriptor_, descriptor_->writer(), "write", limit.get());
   Result all;
   while (!left.empty() && !all.error) {
-    io::Outcome some = turn.perform([&](int fd) { return write_quietly(fd, left, kAll); });
+    io::Outcome some = operation.perform([&](int fd) { return write_quietly(fd, left, kAll); });
     left.drop(some.count);
     all = {all.bytes + some.count, code_of(some.error)};
   }
@@ -96,8 +96,9 @@ void PipeStream::write_parts(Parts parts) {
 std::error_code PipeStream::wait_readable_result(const Context* context) {
   if (descriptor_ == nullptr) return code_of(EBADF);
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "wait_readable", limit.get());
-  io::Outcome outcome = turn.perform([](int fd) -> ssize_t {
+  Descriptor::Operation operation(*descriptor_, descriptor_->reader(), "wait_readable",
+                                  limit.get());
+  io::Outcome outcome = operation.perform([](int fd) -> ssize_t {
     pollfd wanted{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&wanted, 1, 0) == 0 ? -EAGAIN : 0;  // read() reports what is wrong
   });

@@ -109,9 +109,9 @@ std::error_code listen_on(const Descriptor& descriptor, int backlog) {
 
 std::error_code connect_to(Descriptor& descriptor, const Address& address, const Context* context) {
   ContextLimit limit(context);
-  Descriptor::Turn turn(descriptor, descriptor.writer(), "connect", limit.get());
+  Descriptor::Operation operation(descriptor, descriptor.writer(), "connect", limit.get());
   bool asked = false;
-  io::Outcome outcome = turn.perform([&](int fd) -> ssize_t {
+  io::Outcome outcome = operation.perform([&](int fd) -> ssize_t {
     if (asked) {
       int error = 0;
       socklen_t size = sizeof error;

@@ -37,8 +37,8 @@ namespace {
 Outcome read_some(Descriptor* descriptor, std::span<std::byte> into, const io::Limit* limit) {
   if (into.empty()) return {};
   if (descriptor == nullptr) return {0, EBADF};
-  Descriptor::Turn turn(*descriptor, descriptor->reader(), "read", limit);
-  return turn.perform(
+  Descriptor::Operation operation(*descriptor, descriptor->reader(), "read", limit);
+  return operation.perform(
       [into](int fd) -> ssize_t {
         ssize_t count = recv(fd, into.data(), into.size(), 0);
         return count < 0 ? -errno : count;
@@ -61,10 +61,10 @@ ssize_t send_some(int fd, const UnwrittenParts& parts) {
 Outcome write_all(Descriptor* descriptor, Stream::Parts parts, const io::Limit* limit) {
   if (descriptor == nullptr) return {0, EBADF};
   UnwrittenParts remaining(parts);
-  Descriptor::Turn turn(*descriptor, descriptor->writer(), "write", limit);
+  Descriptor::Operation operation(*descriptor, descriptor->writer(), "write", limit);
   Outcome all;
   while (!remaining.empty() && all.error == 0) {
-    Outcome some = turn.perform([&](int fd) { return send_some(fd, remaining); });
+    Outcome some = operation.perform([&](int fd) { return send_some(fd, remaining); });
     remaining.drop(some.count);
     all = {all.count + some.count, some.error};
   }
@@ -73,8 +73,8 @@ Outcome write_all(Descriptor* descriptor, Stream::Parts parts, const io::Limit* 
 
 int wait_for_bytes(Descriptor* descriptor, const io::Limit* limit) {
   if (descriptor == nullptr) return EBADF;
-  Descriptor::Turn turn(*descriptor, descriptor->reader(), "wait_readable", limit);
-  Outcome outcome = turn.perform([](int fd) -> ssize_t {
+  Descriptor::Operation operation(*descriptor, descriptor->reader(), "wait_readable", limit);
+  Outcome outcome = operation.perform([](int fd) -> ssize_t {
     std::byte first;
     ssize_t count = recv(fd, &first, 1, MSG_PEEK);
     if (count >= 0) return 0;
@@ -85,9 +85,9 @@ int wait_for_bytes(Descriptor* descriptor, const io::Limit* limit) {
 
 int end_writing(Descriptor* descriptor) {
   if (descriptor == nullptr) return EBADF;
-  Descriptor::Visit visit(*descriptor);
-  if (!visit) return ECANCELED;
-  return visit.call([](int fd) { return shutdown(fd, SHUT_WR) == 0 ? 0 : errno; });
+  Descriptor::KeptOpen number(*descriptor);
+  if (!number) return ECANCELED;
+  return number.call([](int fd) { return shutdown(fd, SHUT_WR) == 0 ? 0 : errno; });
 }
 
 }  // namespace
@@ -234,8 +234,8 @@ Listener::Accepted Listener::accept_result(const Context* context, std::error_co
   socklen_t size = 0;
   auto* peer = reinterpret_cast<sockaddr*>(&storage);
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "accept", limit.get());
-  Outcome outcome = turn.perform([&](int listener) -> ssize_t {
+  Descriptor::Operation operation(*descriptor_, descriptor_->reader(), "accept", limit.get());
+  Outcome outcome = operation.perform([&](int listener) -> ssize_t {
     for (;;) {
       size = sizeof storage;
       int accepted = accept4(listener, peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);

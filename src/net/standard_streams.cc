@@ -50,8 +50,8 @@ class SharedStream final : public Stream {
   Result read_result(std::span<std::byte> into, const Context* context) override {
     if (into.empty()) return {};
     ContextLimit limit(context);
-    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "read", limit.get());
-    io::Outcome outcome = turn.perform([&](int fd) -> ssize_t {
+    Descriptor::Operation operation(descriptor_, descriptor_.reader(), "read", limit.get());
+    io::Outcome outcome = operation.perform([&](int fd) -> ssize_t {
       if (!would_not_block(fd, POLLIN)) return -EAGAIN;
       return blocking([&] { return read_once(fd, into); });
     });
@@ -65,10 +65,10 @@ class SharedStream final : public Stream {
   Result write_result(Parts parts, const Context* context) override {
     ContextLimit limit(context);
     UnwrittenParts left(parts);
-    Descriptor::Turn turn(descriptor_, descriptor_.writer(), "write", limit.get());
+    Descriptor::Operation operation(descriptor_, descriptor_.writer(), "write", limit.get());
     Result all;
     while (!left.empty() && !all.error) {
-      io::Outcome some = turn.perform([&](int fd) -> ssize_t {
+      io::Outcome some = operation.perform([&](int fd) -> ssize_t {
         if (!would_not_block(fd, POLLOUT)) return -EAGAIN;
         return blocking([&] { return write_quietly(fd, left, piece_); });
       });
@@ -84,9 +84,10 @@ class SharedStream final : public Stream {
   }
   std::error_code wait_readable_result(const Context* context) override {
     ContextLimit limit(context);
-    Descriptor::Turn turn(descriptor_, descriptor_.reader(), "wait_readable", limit.get());
-    io::Outcome outcome =
-        turn.perform([](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
+    Descriptor::Operation operation(descriptor_, descriptor_.reader(), "wait_readable",
+                                    limit.get());
+    io::Outcome outcome = operation.perform(
+        [](int fd) -> ssize_t { return would_not_block(fd, POLLIN) ? 0 : -EAGAIN; });
     return code_of(outcome.error);
   }
 

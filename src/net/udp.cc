@@ -128,8 +128,8 @@ UdpSocket::Received UdpSocket::receive_result(std::span<std::byte> into, const C
   socklen_t size = 0;
   auto* from = reinterpret_cast<sockaddr*>(&storage);
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor_, descriptor_->reader(), "receive", limit.get());
-  io::Outcome outcome = turn.perform([&](int fd) -> ssize_t {
+  Descriptor::Operation operation(*descriptor_, descriptor_->reader(), "receive", limit.get());
+  io::Outcome outcome = operation.perform([&](int fd) -> ssize_t {
     size = sizeof storage;
     // MSG_TRUNC: the length of the datagram, also if not all of it fits.
     ssize_t count = recvfrom(fd, into.data(), into.size(), MSG_TRUNC, from, &size);
@@ -168,8 +168,8 @@ std::error_code UdpSocket::send_result(Bytes datagram, const Address* to, const 
   const sockaddr* address = to == nullptr ? nullptr : to->data();
   socklen_t size = to == nullptr ? 0 : to->size();
   ContextLimit limit(context);
-  Descriptor::Turn turn(*descriptor_, descriptor_->writer(), "send", limit.get());
-  io::Outcome outcome = turn.perform([&](int fd) -> ssize_t {
+  Descriptor::Operation operation(*descriptor_, descriptor_->writer(), "send", limit.get());
+  io::Outcome outcome = operation.perform([&](int fd) -> ssize_t {
     ssize_t count = sendto(fd, datagram.data(), datagram.size(), MSG_NOSIGNAL, address, size);
     return count < 0 ? -errno : count;
   });

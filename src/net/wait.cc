@@ -54,8 +54,8 @@ std::error_code wait_with(Descriptor& descriptor, short events, detail::Deadline
   Descriptor::Side& side = events == POLLIN ? descriptor.reader() : descriptor.writer();
   descriptor.set_deadline(side, deadline);
   ContextLimit limit(context);
-  Descriptor::Turn turn(descriptor, side, "wait for a descriptor", limit.get());
-  io::Outcome outcome = turn.perform([&](int number) -> ssize_t {
+  Descriptor::Operation operation(descriptor, side, "wait for a descriptor", limit.get());
+  io::Outcome outcome = operation.perform([&](int number) -> ssize_t {
     ssize_t now = is_ready(number, events);
     return now == 0 ? -EAGAIN : now;
   });

@@ -9,6 +9,7 @@
 
 #include <magpie/detail/deadline.h>
 
+#include "net/error_code.h"
 #include "tls/openssl_error.h"
 #include "tls/pem.h"
 #include "tls/session.h"
@@ -65,6 +66,10 @@ SavedSession SessionCache::take(const std::string& host) {
   SavedSession session = std::move(found->second);
   sessions_.erase(found);
   return session;
+}
+
+TlsClientConfig::TlsClientConfig(const Options& options, std::error_code& error) {
+  with_error_code(error, [&] { *this = TlsClientConfig(options); });
 }
 
 TlsClientConfig::TlsClientConfig(const Options& options) : state_(std::make_shared<State>()) {
@@ -154,14 +159,13 @@ void TlsServerConfig::State::reload() { read(); }
 TlsServerConfig::TlsServerConfig(const Options& options)
     : state_(std::make_shared<State>(options)) {}
 
-void TlsServerConfig::reload() const { state_->reload(); }
+TlsServerConfig::TlsServerConfig(const Options& options, std::error_code& error) {
+  with_error_code(error, [&] { *this = TlsServerConfig(options); });
+}
+
+void TlsServerConfig::reload() const { state_of(*this)->reload(); }
 void TlsServerConfig::reload(std::error_code& error) const {
-  error.clear();
-  try {
-    reload();
-  } catch (const std::system_error& thrown) {
-    error = thrown.code();
-  }
+  with_error_code(error, [&] { reload(); });
 }
 
 }  // namespace magpie::net

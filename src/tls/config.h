@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,16 @@ namespace magpie::net {
 // Throws std::system_error for ciphers that OpenSSL does not know.
 OpensslContext new_context(const SSL_METHOD* method, TlsVersion least, const std::string& ciphers,
                            const std::string& ciphersuites);
+
+// What all copies of a config share. Throws std::invalid_argument if it is empty.
+template <class Config>
+const std::shared_ptr<typename Config::State>& state_of(const Config& config) {
+  if (config.state() == nullptr)
+    throw std::invalid_argument(
+        "magpie: TLS: the config is empty: it was moved from, or making it "
+        "has failed");
+  return config.state();
+}
 
 struct FreeSession {
   void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }

@@ -10,29 +10,13 @@
 #include <system_error>
 #include <utility>
 
+#include "net/error_code.h"
 #include "net/host_port.h"
+#include "tls/config.h"
 #include "tls/peer.h"
 #include "tls/session.h"
 
 namespace magpie::net {
-
-namespace {
-
-// Calls f, which throws; `error` says what.
-template <class F>
-auto without_exceptions(std::error_code& error, F f) -> decltype(f()) {
-  try {
-    error.clear();
-    return f();
-  } catch (const std::system_error& thrown) {
-    error = thrown.code();
-  } catch (const std::invalid_argument&) {
-    error = std::make_error_code(std::errc::invalid_argument);
-  }
-  return decltype(f())();
-}
-
-}  // namespace
 
 TlsConn::TlsConn() noexcept = default;
 TlsConn::TlsConn(std::unique_ptr<Session> session) noexcept : session_(std::move(session)) {}
@@ -50,20 +34,20 @@ TlsConn::Session& TlsConn::session(const char* what) const {
 // ---- connecting
 
 TlsConn TlsConn::client(TcpConn conn, const std::string& host, const TlsClientConfig& config) {
-  return TlsConn(std::make_unique<Session>(std::move(conn), host, config.state()));
+  return TlsConn(std::make_unique<Session>(std::move(conn), host, state_of(config)));
 }
 
 TlsConn TlsConn::server(TcpConn conn, const TlsServerConfig& config) {
-  return TlsConn(std::make_unique<Session>(std::move(conn), config.state()));
+  return TlsConn(std::make_unique<Session>(std::move(conn), state_of(config)));
 }
 
 TlsConn TlsConn::client(TcpConn conn, const std::string& host, const TlsClientConfig& config,
                         std::error_code& error) {
-  return without_exceptions(error, [&] { return client(std::move(conn), host, config); });
+  return with_error_code(error, [&] { return client(std::move(conn), host, config); });
 }
 
 TlsConn TlsConn::server(TcpConn conn, const TlsServerConfig& config, std::error_code& error) {
-  return without_exceptions(error, [&] { return server(std::move(conn), config); });
+  return with_error_code(error, [&] { return server(std::move(conn), config); });
 }
 
 TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
@@ -78,16 +62,18 @@ TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClien
 }
 TlsConn TlsConn::connect_until_ns(std::string_view host_and_port, const TlsClientConfig& config,
                                   detail::DeadlineNs deadline, std::error_code& error) {
-  return without_exceptions(error,
-                            [&] { return connect_until_ns(host_and_port, config, deadline); });
+  return with_error_code(error, [&] { return connect_until_ns(host_and_port, config, deadline); });
 }
 
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config) {
   return connect_until_ns(host_and_port, config, detail::kNoDeadline);
 }
+TlsConn TlsConn::connect(std::string_view host_and_port, std::error_code& error) {
+  return with_error_code(error, [&] { return connect(host_and_port); });
+}
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config,
                          std::error_code& error) {
-  return without_exceptions(error, [&] { return connect(host_and_port, config); });
+  return with_error_code(error, [&] { return connect(host_and_port, config); });
 }
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config,
                          const Context& context) {
@@ -98,18 +84,18 @@ TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& 
 }
 TlsConn TlsConn::connect(std::string_view host_and_port, const TlsClientConfig& config,
                          const Context& context, std::error_code& error) {
-  return without_exceptions(error, [&] { return connect(host_and_port, config, context); });
+  return with_error_code(error, [&] { return connect(host_and_port, config, context); });
 }
 
 // ---- reading and writing
 
 void TlsConn::handshake() { session("handshake").handshake(); }
 void TlsConn::handshake(std::error_code& error) {
-  without_exceptions(error, [&] { handshake(); });
+  with_error_code(error, [&] { handshake(); });
 }
 void TlsConn::handshake(const Context& context) { session("handshake").handshake(&context); }
 void TlsConn::handshake(const Context& context, std::error_code& error) {
-  without_exceptions(error, [&] { handshake(context); });
+  with_error_code(error, [&] { handshake(context); });
 }
 
 std::size_t TlsConn::read(std::span<std::byte> into) { return session("read").read(into); }
@@ -122,24 +108,23 @@ void TlsConn::wait_readable() { session("wait").wait_readable(); }
 
 Stream::Result TlsConn::read_result(std::span<std::byte> into, const Context* context) {
   Result result;
-  result.bytes =
-      without_exceptions(result.error, [&] { return session("read").read(into, context); });
+  result.bytes = with_error_code(result.error, [&] { return session("read").read(into, context); });
   return result;
 }
 Stream::Result TlsConn::write_result(Parts parts, const Context* context) {
   Result result;
-  without_exceptions(result.error,
-                     [&] { session("write").write_parts(parts, context, result.bytes); });
+  with_error_code(result.error,
+                  [&] { session("write").write_parts(parts, context, result.bytes); });
   return result;
 }
 std::error_code TlsConn::shutdown_write_result() {
   std::error_code error;
-  without_exceptions(error, [&] { shutdown_write(); });
+  with_error_code(error, [&] { shutdown_write(); });
   return error;
 }
 std::error_code TlsConn::wait_readable_result(const Context* context) {
   std::error_code error;
-  without_exceptions(error, [&] { session("wait").wait_readable(context); });
+  with_error_code(error, [&] { session("wait").wait_readable(context); });
   return error;
 }
 
@@ -185,10 +170,10 @@ std::optional<TlsCertificate> TlsConn::peer_certificate() const {
 Address TlsConn::local_address() const { return session("connection").conn().local_address(); }
 Address TlsConn::remote_address() const { return session("connection").conn().remote_address(); }
 Address TlsConn::local_address(std::error_code& error) const {
-  return without_exceptions(error, [&] { return local_address(); });
+  return with_error_code(error, [&] { return local_address(); });
 }
 Address TlsConn::remote_address(std::error_code& error) const {
-  return without_exceptions(error, [&] { return remote_address(); });
+  return with_error_code(error, [&] { return remote_address(); });
 }
 int TlsConn::native_handle() const noexcept {
   return session_ == nullptr ? -1 : session_->conn().native_handle();
@@ -197,22 +182,24 @@ int TlsConn::native_handle() const noexcept {
 // ---- listening
 
 TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config) {
+  (void)state_of(config);
   return TlsListener(TcpListener::bind(host_and_port), config);
 }
 
 TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
                               std::error_code& error) {
-  return without_exceptions(error, [&] { return bind(host_and_port, config); });
+  return with_error_code(error, [&] { return bind(host_and_port, config); });
 }
 
 TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
                               const Context& context) {
+  (void)state_of(config);
   return TlsListener(TcpListener::bind(host_and_port, BindOptions(), context), config);
 }
 
 TlsListener TlsListener::bind(std::string_view host_and_port, const TlsServerConfig& config,
                               const Context& context, std::error_code& error) {
-  return without_exceptions(error, [&] { return bind(host_and_port, config, context); });
+  return with_error_code(error, [&] { return bind(host_and_port, config, context); });
 }
 
 // An empty listener has no config, and its accept() throws first.
@@ -221,14 +208,14 @@ TlsConn TlsListener::accept() {
   return TlsConn::server(std::move(conn), *config_);
 }
 TlsConn TlsListener::accept(std::error_code& error) {
-  return without_exceptions(error, [&] { return accept(); });
+  return with_error_code(error, [&] { return accept(); });
 }
 TlsConn TlsListener::accept(const Context& context) {
   TcpConn conn = listener_.accept(context);
   return TlsConn::server(std::move(conn), *config_);
 }
 TlsConn TlsListener::accept(const Context& context, std::error_code& error) {
-  return without_exceptions(error, [&] { return accept(context); });
+  return with_error_code(error, [&] { return accept(context); });
 }
 
 }  // namespace magpie::net

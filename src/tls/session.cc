@@ -1,6 +1,7 @@
 #include "tls/session.h"
 
 #include <arpa/inet.h>
+#include <openssl/buffer.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
@@ -26,6 +27,11 @@ namespace {
 constexpr int kMostWords = 32;
 // The most that reading may leave to be written, to a peer that does not read.
 constexpr std::size_t kMostUnsent = 64 * 1024;
+// A ClientHello has some hundred bytes, and a few thousand with a large ticket. OpenSSL sets this
+// much aside in any case.
+constexpr std::size_t kMostHello = 16 * 1024;
+// What each buffer of a connection that waits may keep: the records of usual requests fit.
+constexpr std::size_t kBufferKept = 2 * 1024;
 
 bool is_number(const std::string& host) {
   unsigned char any[sizeof(in6_addr)];
@@ -38,6 +44,13 @@ void wait_for_bytes(TcpConn& conn, const Context* context) {
   } else {
     conn.wait_readable(*context);
   }
+}
+
+void give_buffer_back(BIO* buffer, std::size_t kept) {
+  BUF_MEM* memory = nullptr;
+  BIO_get_mem_ptr(buffer, &memory);
+  if (memory->max <= kept || BIO_pending(buffer) != 0) return;
+  if (BUF_MEM* none = BUF_MEM_new()) BIO_set_mem_buf(buffer, none, BIO_CLOSE);
 }
 
 // A negative result is an error number. Not inlined, as all that looks at errno: a compiler may
@@ -153,7 +166,7 @@ std::string TlsConn::Session::about(const char* what) const {
 }
 
 void TlsConn::Session::fail(const OpensslError& error, const char* what) {
-  offer_output_in_turn();  // the alert that tells the peer
+  try_offer_output();  // the alert that tells the peer
   std::string text = about(what);
   long verdict = SSL_get_verify_result(ssl_.get());
   if (verifies_ && verdict != X509_V_OK)
@@ -189,14 +202,31 @@ void TlsConn::Session::cut_off(const char* what) {
 
 // ---- bytes from and to the network
 
+// In TLS 1.2 what comes after the first message may be encrypted, and look like anything.
+void TlsConn::Session::refuse_long_hello_locked(std::span<const std::byte> bytes) {
+  if (server_ == nullptr || agreed_.load(std::memory_order_acquire)) return;
+  if (words_ > 0 && SSL_version(ssl_.get()) <= TLS1_2_VERSION) return;
+  if (hello_.exceeds(kMostHello, bytes))
+    throw std::system_error(std::make_error_code(std::errc::message_size),
+                            about("TLS handshake") + ": the client begins with too long a message");
+}
+
+void TlsConn::Session::give_buffers_back(std::size_t kept) {
+  std::lock_guard hold(lock_);
+  give_buffer_back(input_, kept);
+  give_buffer_back(output_, kept);
+}
+
 void TlsConn::Session::feed(std::span<const std::byte> bytes) {
   std::lock_guard hold(lock_);
+  refuse_long_hello_locked(bytes);
   int size = static_cast<int>(bytes.size());
   if (BIO_write(input_, bytes.data(), size) != size) throw std::bad_alloc();
 }
 
 // The buffer is there only while there is something to read: an idle connection needs none.
 bool TlsConn::Session::receive(const Context* context) {
+  give_buffers_back(kBufferKept);
   wait_for_bytes(conn_, context);
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(kRecord);
   std::size_t count = conn_.read({buffer.get(), kRecord});
@@ -205,7 +235,7 @@ bool TlsConn::Session::receive(const Context* context) {
   return true;
 }
 
-// With the turn to write: records must leave in their order.
+// With write_mutex_: records must leave in their order.
 std::string TlsConn::Session::take_output() {
   std::string bytes = std::exchange(unsent_, {});
   std::lock_guard hold(lock_);
@@ -247,15 +277,15 @@ void TlsConn::Session::offer_output() noexcept {
   if (taken > 0) unsent_.erase(0, static_cast<std::size_t>(taken));
 }
 
-// If somebody else has the turn: it, or the next writer, takes these bytes along.
-void TlsConn::Session::offer_output_in_turn() noexcept {
+// If another goroutine has write_mutex_: it, or the next writer, takes these bytes along.
+void TlsConn::Session::try_offer_output() noexcept {
   {
     std::lock_guard hold(lock_);
     if (BIO_pending(output_) == 0) return;
   }
-  if (!write_turn_.try_lock()) return;
+  if (!write_mutex_.try_lock()) return;
   offer_output();
-  write_turn_.unlock();
+  write_mutex_.unlock();
 }
 
 // ---- deadlines
@@ -278,23 +308,23 @@ void TlsConn::Session::apply_deadlines_locked() noexcept {
 
 // A caller that waits while another one reads, writes or shakes hands leaves when its context is
 // over.
-std::unique_lock<Mutex> TlsConn::Session::take_turn(Mutex& turn, const Context* context,
-                                                    const char* what) const {
-  if (context == nullptr) return std::unique_lock(turn);
+std::unique_lock<Mutex> TlsConn::Session::lock(Mutex& mutex, const Context* context,
+                                               const char* what) const {
+  if (context == nullptr) return std::unique_lock(mutex);
   std::error_code error;
-  if (!turn.lock(*context, error)) throw std::system_error(error, about(what));
-  return std::unique_lock(turn, std::adopt_lock);
+  if (!mutex.lock(*context, error)) throw std::system_error(error, about(what));
+  return std::unique_lock(mutex, std::adopt_lock);
 }
 
 void TlsConn::Session::handshake(const Context* context) {
   if (agreed_.load(std::memory_order_acquire)) return;
-  const auto turn = take_turn(handshake_turn_, context, "TLS handshake");
+  const auto agreeing = lock(handshake_mutex_, context, "TLS handshake");
   OpensslError error;
   while (!agreed_.load(std::memory_order_acquire)) {
     Outcome outcome = call([](SSL* ssl) { return SSL_do_handshake(ssl); }, error);
     if (outcome == Outcome::failed) fail(error, "TLS handshake");
     {
-      const auto write_turn = take_turn(write_turn_, context, "TLS handshake");
+      const auto writing = lock(write_mutex_, context, "TLS handshake");
       flush(context);
     }
     if (outcome == Outcome::done) {
@@ -314,7 +344,7 @@ void TlsConn::Session::handshake(const Context* context) {
 std::size_t TlsConn::Session::read(std::span<std::byte> into, const Context* context) {
   if (into.empty()) return 0;
   handshake(context);
-  const auto turn = take_turn(read_turn_, context, "TLS read");
+  const auto reading = lock(read_mutex_, context, "TLS read");
   refuse_if_too_late(context);
   OpensslError error;
   for (;;) {
@@ -337,15 +367,15 @@ std::size_t TlsConn::Session::read(std::span<std::byte> into, const Context* con
       return 0;
     }
     if (outcome == Outcome::failed) fail(error, "TLS read");
-    offer_output_in_turn();  // the peer may have asked for new keys
+    try_offer_output();  // the peer may have asked for new keys
     if (!receive(context)) cut_off("TLS read");
   }
 }
 
 bool TlsConn::Session::check_idle() {
   if (!agreed_.load(std::memory_order_acquire)) return false;
-  std::unique_lock turn(read_turn_, std::try_to_lock);
-  if (!turn) return false;
+  std::unique_lock reading(read_mutex_, std::try_to_lock);
+  if (!reading) return false;
   OpensslError error;
   for (;;) {
     char byte;
@@ -359,7 +389,7 @@ bool TlsConn::Session::check_idle() {
         },
         error);
     if (outcome != Outcome::wants_bytes || talks_idly) return false;
-    offer_output_in_turn();
+    try_offer_output();
     std::byte some[2048];
     ssize_t received;
     {
@@ -378,17 +408,18 @@ bool TlsConn::Session::check_idle() {
 
 void TlsConn::Session::wait_readable(const Context* context) {
   handshake(context);
-  const auto turn = take_turn(read_turn_, context, "TLS wait");
+  const auto reading = lock(read_mutex_, context, "TLS wait");
   {
     std::lock_guard hold(lock_);
     if (SSL_pending(ssl_.get()) != 0 || BIO_pending(input_) != 0) return;
   }
+  give_buffers_back(0);  // whoever waits without a buffer of its own is in for a long time
   wait_for_bytes(conn_, context);
 }
 
 void TlsConn::Session::write_parts(Parts parts, const Context* context, std::size_t& written) {
   handshake(context);
-  const auto turn = take_turn(write_turn_, context, "TLS write");
+  const auto writing = lock(write_mutex_, context, "TLS write");
   Records records(parts);
   OpensslError error;
   for (std::span<const std::byte> left = records.next(); !left.empty(); left = records.next()) {
@@ -407,7 +438,7 @@ void TlsConn::Session::write_parts(Parts parts, const Context* context, std::siz
 
 void TlsConn::Session::shutdown_write() {
   handshake();
-  std::lock_guard turn(write_turn_);
+  std::lock_guard writing(write_mutex_);
   OpensslError error;
   // 0: our farewell is under way, the peer's has not come; that is no error.
   Outcome outcome = call([](SSL* ssl) { return SSL_shutdown(ssl) < 0 ? -1 : 1; }, error);
@@ -419,11 +450,11 @@ void TlsConn::Session::shutdown_write() {
 // Says farewell if that can be done at once: nobody else is at it, and the system takes the bytes.
 void TlsConn::Session::close() noexcept {
   if (closed_.exchange(true)) return;
-  if (agreed_.load(std::memory_order_acquire) && write_turn_.try_lock()) {
+  if (agreed_.load(std::memory_order_acquire) && write_mutex_.try_lock()) {
     OpensslError ignored;
     (void)call([](SSL* ssl) { return SSL_shutdown(ssl) < 0 ? -1 : 1; }, ignored);
     offer_output();
-    write_turn_.unlock();
+    write_mutex_.unlock();
   }
   std::lock_guard hold(number_lock_);
   conn_.close();

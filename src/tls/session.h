@@ -3,13 +3,16 @@
 // OpenSSL works on memory only: bytes from the network are put into one buffer, what it wants to
 // send is taken out of another. So none of its calls blocks, and no goroutine moves to another
 // thread inside one. Calls on the SSL object take turns by a lock that is not held while anybody
-// waits for the network; reading and writing have turns of their own, so one goroutine may read
+// waits for the network; reading and writing have locks of their own, so one goroutine may read
 // while another writes.
 //
 // Reading makes TLS write (answers to new keys, alerts). A read only offers such bytes to the
 // system: what it does not take at once goes out with the next write. So a peer that does not read
 // cannot hold up a read past its deadline. A handshake has to wait for both directions; until it is
 // done the earlier of the two deadlines counts for both.
+//
+// A connection that waits for its peer gives back what its two buffers have grown to: a server has
+// thousands of them. OpenSSL gives back its own (SSL_MODE_RELEASE_BUFFERS).
 #pragma once
 
 #include <openssl/ssl.h>
@@ -22,6 +25,7 @@
 #include <magpie/mutex.h>
 #include <magpie/net/tls.h>
 
+#include "tls/hello_length.h"
 #include "tls/openssl_error.h"
 
 namespace magpie::net {
@@ -70,18 +74,21 @@ class TlsConn::Session {
   static void note_message(int is_written, int version, int type, const void* bytes,
                            std::size_t size, SSL* ssl, void* session);
 
-  std::unique_lock<Mutex> take_turn(Mutex& turn, const Context* context, const char* what) const;
+  std::unique_lock<Mutex> lock(Mutex& mutex, const Context* context, const char* what) const;
   // One call of OpenSSL's on the object, under the lock. `error` tells what failed.
   template <class Call>
   Outcome call(Call f, OpensslError& error);
   // Blocks for bytes of the network. False: the stream has ended.
   bool receive(const Context* context);
   void feed(std::span<const std::byte> bytes);
-  // With the turn to write: blocks until all that OpenSSL wants to send is sent.
+  // Of the buffers that are empty, and have room for more than that.
+  void give_buffers_back(std::size_t kept);
+  void refuse_long_hello_locked(std::span<const std::byte> bytes);
+  // With write_mutex_: blocks until all that OpenSSL wants to send is sent.
   void flush(const Context* context = nullptr);
   // Sends what the system takes at once.
   void offer_output() noexcept;
-  void offer_output_in_turn() noexcept;
+  void try_offer_output() noexcept;
   std::string take_output();
   // The peer says things that only TLS itself understands, and too many of them.
   bool is_talking_idly_locked() const;
@@ -102,13 +109,14 @@ class TlsConn::Session {
   BIO* input_ = nullptr;   // the SSL object's
   BIO* output_ = nullptr;  //
 
-  Mutex read_turn_, write_turn_, handshake_turn_;
-  // guarded by write_turn_
+  Mutex read_mutex_, write_mutex_, handshake_mutex_;
+  // guarded by write_mutex_
   std::string unsent_;  // records, from their first byte that the system has not taken
   bool cut_ = false;    // a write has failed, maybe within a record
 
   Mutex lock_;     // guards ssl_, its two buffers and:
   int words_ = 0;  // messages of TLS itself since the handshake, or the last byte for the reader
+  HelloLength hello_;  // of a server, until the handshake is done
 
   // Held over calls on the descriptor's number that do not go through conn_, and by close(): the
   // number is not given back under them.

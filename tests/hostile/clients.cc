@@ -313,7 +313,7 @@ class GoodConnection {
   GoodConnection(const char* from, int port, SSL_CTX* tls) : socket_(socket_of(from, 0)) {
     const int one = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    const timeval patience{.tv_sec = 100, .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     const sockaddr_in its = address("127.0.0.1", port);

@@ -147,7 +147,7 @@ RT_TEST(DnsResolver, AsksAgainWhenNobodyAnswers) {
 RT_TEST(DnsResolver, NeedsNoThreadsForManyNames) {
   NameServer server;
   Installed installed(server);
-  constexpr int kNames = 100;
+  constexpr int kNames = 200;
   WaitGroup all;
   std::atomic<int> ended = 0;
   Context context = Context::background().with_cancel();
@@ -160,7 +160,7 @@ RT_TEST(DnsResolver, NeedsNoThreadsForManyNames) {
   }
   EXPECT_TRUE(support::eventually([&] { return server.questions() >= kNames; }));
   auto tasks = std::filesystem::directory_iterator("/proc/self/task");
-  EXPECT_LT(std::distance(begin(tasks), end(tasks)), 64);
+  EXPECT_LT(std::distance(begin(tasks), end(tasks)), kNames / 2);  // on a busy machine some
   context.cancel();
   all.wait();
   EXPECT_EQ(ended, kNames);

@@ -191,6 +191,43 @@ RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
 }
 
+// A client that is lucky with its packets must not be answered otherwise than one that is not.
+RT_TEST(HttpLimits, WhatIsGoodOfABodyComesBeforeItsFaultHoweverItArrives) {
+  Server server;
+  std::string read;
+  int failure = 0;
+  server.handle("POST /", [&](Request& req, Response& res) {
+    read.clear();
+    char some[100];
+    try {
+      while (std::size_t n = req.read(std::span<char>(some))) read.append(some, n);
+    } catch (const StatusError& error) {
+      failure = error.status();
+      throw;
+    }
+    res.send();
+  });
+  server.handle("POST /part", [&](Request& req, Response& res) {
+    char some[100];
+    read.assign(some, req.read(std::span<char>(some)));
+    res.send();
+  });
+  const auto post = [](std::string path, std::string_view chunks) {
+    return "POST " + path + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+           std::string(chunks);
+  };
+  for (std::size_t at_once : {support::MemoryStream::kNoLimit, std::size_t{1}}) {
+    EXPECT_EQ(status_of(answer_to(server, post("/", "5\r\nhelloXX\r\n0\r\n\r\n"), at_once)), 400);
+    EXPECT_EQ(read, "hello");
+    EXPECT_EQ(failure, 400);
+    // Who does not ask for the rest does not learn of it, and no other request is read after it.
+    const std::string answer = answer_to(
+        server, post("/part", "5\r\nhelloXX\r\n0\r\n\r\n") + post("/", "0\r\n\r\n"), at_once);
+    EXPECT_EQ(status_of(answer), 200) << answer;
+    EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
+  }
+}
+
 RT_TEST(HttpLimits, ABodyThatHasFailedFailsAgain) {
   std::vector<int> statuses;
   auto status_of_body = [](auto read) {

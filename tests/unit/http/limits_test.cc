@@ -8,8 +8,11 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "support/http_echo.h"
@@ -58,6 +61,36 @@ RT_TEST(HttpLimits, AHeadMayFillTheLimitExactly) {
   EXPECT_EQ(status_of(answer_to(server, head, 1)), 200);
   head.insert(head.size() - 4, "x");
   EXPECT_EQ(status_of(answer_to(server, head)), 431);
+}
+
+// The server has not come to read the first bytes before their time was up.
+class ReadLate final : public net::UnixConn {
+ public:
+  explicit ReadLate(net::UnixConn conn) : net::UnixConn(std::move(conn)) {}
+  using net::UnixConn::read;
+  std::size_t read(std::span<std::byte> into) override {
+    if (reads_++ > 0) return net::UnixConn::read(into);
+    throw std::system_error(std::make_error_code(std::errc::timed_out));
+  }
+
+ private:
+  int reads_ = 0;
+};
+
+RT_TEST(HttpLimits, AFirstRequestThatHasComeIsServedThoughItsTimeIsUp) {
+  Server server;
+  add_echo(server);
+  for (const bool asks : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    net::UnixConn client = net::UnixConn::adopt(ends[0]);
+    client.set_deadline(50s);
+    if (asks) client.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    server.serve_connection(std::make_unique<ReadLate>(net::UnixConn::adopt(ends[1])));
+    std::string answer(1000, '\0');
+    answer.resize(client.read(std::as_writable_bytes(std::span(answer))));
+    EXPECT_EQ(status_of(answer), asks ? 200 : 0);
+  }
 }
 
 RT_TEST(HttpLimits, AHeaderThatDripsIsAnswered408) {

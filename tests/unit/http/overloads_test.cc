@@ -115,6 +115,11 @@ static_assert(Blocks<FUNCTION(net::TlsListener::bind), Text, ServerConfig>);
 static_assert(Blocks<MEMBER(net::TlsListener, accept)>);
 static_assert(Fails<MEMBER(net::TlsListener, local_address)>);
 static_assert(Fails<MEMBER(const net::TlsServerConfig, reload)>);
+static_assert(Fails<FUNCTION(net::TlsConn::connect), Text>);
+static_assert(std::is_constructible_v<net::TlsClientConfig, const net::TlsClientConfig::Options&,
+                                      std::error_code&>);
+static_assert(std::is_constructible_v<net::TlsServerConfig, const net::TlsServerConfig::Options&,
+                                      std::error_code&>);
 
 // ---- descriptors, files, pipes, processes
 

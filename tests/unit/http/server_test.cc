@@ -82,6 +82,25 @@ RT_TEST(HttpServer, AConnectionIsKeptForFurtherRequests) {
 }
 
 // At one P, without preemption: whoever waits here gets a turn only when the connection gives way.
+RT_TEST(HttpServer, CloseCountsWhereverItStandsInAListOfOptions) {
+  Server server;
+  server.handle("GET /", [](Request&, Response& res) { res.send("kept"); });
+  server.handle("GET /close", [](Request&, Response& res) {
+    res.header("Connection", "x-mine, Close").send("closed");
+  });
+  const auto answers = [&](std::string_view head) {
+    const std::string answer = answer_to(server, std::string(head) + std::string(head));
+    return 1 + static_cast<int>(answer.find("HTTP/1.1 200", 1) != std::string::npos);
+  };
+  EXPECT_EQ(answers("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), 2);
+  for (const char* head : {"GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n",
+                           "GET / HTTP/1.0\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n",
+                           "GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive,\t CLOSE ,\r\n\r\n",
+                           "GET /close HTTP/1.1\r\nHost: x\r\n\r\n"}) {
+    EXPECT_EQ(answers(head), 1) << head;
+  }
+}
+
 TEST(HttpServer, APeerWhoseNextRequestIsAlwaysThereGivesWayToOthers) {
   run(Options{.procs = 1, .preempt = false}, [] {
     constexpr int kRequests = 300;

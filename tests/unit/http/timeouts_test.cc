@@ -25,8 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using support::MemoryStream;
 
-PhaseTimes no_times() {
-  PhaseTimes times{};
+StateTimes no_times() {
+  StateTimes times{};
   for (auto& ns : times.ns) ns = detail::kNoDeadline;
   return times;
 }
@@ -36,7 +36,7 @@ class Waiting {
  public:
   explicit Waiting(const std::shared_ptr<Timeouts>& timeouts)
       : ends_(MemoryStream::pair()), clock_(*timeouts, *ends_.second) {}
-  void enter(Phase phase) { clock_.enter(phase); }
+  void enter(ConnectionState state) { clock_.enter(state); }
   bool has_to_end() const { return clock_.has_to_end(); }
   // Whether a read is refused although there is something to read.
   bool is_woken() {
@@ -52,7 +52,7 @@ class Waiting {
 
  private:
   std::pair<std::unique_ptr<MemoryStream>, std::unique_ptr<MemoryStream>> ends_;
-  PhaseClock clock_;
+  StateClock clock_;
 };
 
 void let_the_clock_go_on() {
@@ -72,13 +72,13 @@ RT_TEST(HttpTimeouts, TheIdlestConnectionsHaveToGoFirst) {
   std::vector<std::unique_ptr<Waiting>> all;
   for (int i = 0; i < 5; ++i) {
     all.push_back(std::make_unique<Waiting>(timeouts));
-    all.back()->enter(Phase::idle);
+    all.back()->enter(ConnectionState::idle);
     let_the_clock_go_on();
   }
-  all[0]->enter(Phase::busy);  // the oldest is used again
-  all[0]->enter(Phase::idle);
-  all[1]->enter(Phase::dormant);  // which makes it no younger
-  all[3]->enter(Phase::busy);
+  all[0]->enter(ConnectionState::busy);  // the oldest is used again
+  all[0]->enter(ConnectionState::idle);
+  all[1]->enter(ConnectionState::dormant);  // which makes it no younger
+  all[3]->enter(ConnectionState::busy);
   timeouts->evict(2);
   EXPECT_FALSE(all[0]->has_to_end());
   EXPECT_TRUE(all[1]->has_to_end());
@@ -97,15 +97,34 @@ RT_TEST(HttpTimeouts, TheIdlestConnectionsHaveToGoFirst) {
   EXPECT_FALSE(all[3]->has_to_end());  // busy
 }
 
+RT_TEST(HttpTimeouts, TheIdlestGoFirstAlsoAmongThoseOfTheSameMillisecond) {
+  constexpr int kOfEach = 50;
+  auto timeouts = std::make_shared<Timeouts>(no_times(), 1h);
+  std::vector<std::unique_ptr<Waiting>> good, silent;
+  const auto add = [&](auto& to) {
+    to.push_back(std::make_unique<Waiting>(timeouts));
+    to.back()->enter(ConnectionState::idle);
+  };
+  for (int i = 0; i < kOfEach; ++i) add(good);
+  for (int i = 0; i < kOfEach; ++i) add(silent);
+  for (auto& one : good) {  // the older connections are used again
+    one->enter(ConnectionState::busy);
+    one->enter(ConnectionState::idle);
+  }
+  timeouts->evict(kOfEach);
+  for (auto& one : good) EXPECT_FALSE(one->has_to_end());
+  for (auto& one : silent) EXPECT_TRUE(one->has_to_end());
+}
+
 RT_TEST(HttpTimeouts, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
   auto timeouts = std::make_shared<Timeouts>(no_times(), 1h);
   Waiting idle(timeouts), silent(timeouts), half(timeouts);
-  idle.enter(Phase::idle);
-  silent.enter(Phase::fresh);
-  half.enter(Phase::head);
+  idle.enter(ConnectionState::idle);
+  silent.enter(ConnectionState::fresh);
+  half.enter(ConnectionState::head);
   sleep_for(1200ms);  // that long they are given
   Waiting fresh(timeouts);
-  fresh.enter(Phase::fresh);
+  fresh.enter(ConnectionState::fresh);
   timeouts->evict(2);
   EXPECT_TRUE(silent.has_to_end());
   EXPECT_TRUE(half.has_to_end());
@@ -115,15 +134,16 @@ RT_TEST(HttpTimeouts, ConnectionsThatNeverSentARequestGoBeforeIdleOnes) {
 }
 
 RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
-  PhaseTimes times = no_times();
-  times.ns[static_cast<std::size_t>(Phase::lingering)] = std::chrono::nanoseconds(1h).count();
+  StateTimes times = no_times();
+  times.ns[static_cast<std::size_t>(ConnectionState::lingering)] =
+      std::chrono::nanoseconds(1h).count();
   auto timeouts = std::make_shared<Timeouts>(times, 1h);
   Waiting idle(timeouts), lingers(timeouts);
-  idle.enter(Phase::idle);
-  lingers.enter(Phase::lingering);
+  idle.enter(ConnectionState::idle);
+  lingers.enter(ConnectionState::lingering);
   sleep_for(150ms);  // that long it is given
   Waiting just_answered(timeouts);
-  just_answered.enter(Phase::lingering);
+  just_answered.enter(ConnectionState::lingering);
   timeouts->evict(1);
   EXPECT_TRUE(lingers.has_to_end());
   EXPECT_TRUE(lingers.is_woken());
@@ -133,16 +153,16 @@ RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
 }
 
 RT_TEST(HttpTimeouts, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
-  PhaseTimes times = no_times();
+  StateTimes times = no_times();
   auto timeouts = std::make_shared<Timeouts>(times, 1h);
   Waiting dormant(timeouts), idle(timeouts), busy(timeouts);
-  dormant.enter(Phase::idle);
-  dormant.enter(Phase::dormant);
-  idle.enter(Phase::idle);
+  dormant.enter(ConnectionState::idle);
+  dormant.enter(ConnectionState::dormant);
+  idle.enter(ConnectionState::idle);
   timeouts->drain();
   EXPECT_TRUE(dormant.is_woken());
   // After that it has a moment too, and then it is told, although nobody looked for an hour.
-  busy.enter(Phase::idle);
+  busy.enter(ConnectionState::idle);
   for (Waiting* one : {&idle, &busy})
     EXPECT_TRUE(support::eventually([&] { return one->is_woken(); }));
 }
@@ -186,7 +206,7 @@ class Departed {
   };
 
   net::UnixConn stream_;
-  PhaseClock clock_;
+  StateClock clock_;
   Mutex mutex_;
   // guarded by mutex_, but for the end: nobody is told any more
   std::function<void()> when_told_;

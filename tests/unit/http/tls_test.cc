@@ -46,6 +46,16 @@ class HttpsTestServer {
   WaitGroup serving_;
 };
 
+RT_TEST(HttpsServer, AnEmptyConfigIsRefusedWhenItIsGiven) {
+  std::error_code error;
+  net::TlsServerConfig empty({.certificate_file = "/no/such"}, error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  Server server;
+  server.listen("127.0.0.1:0", empty, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  EXPECT_THROW(server.listen("127.0.0.1:0", empty), std::invalid_argument);
+}
+
 RT_TEST(HttpsServer, HandlersSeeWhoTheClientIs) {
   support::Certificate ada({.common_name = "Ada", .names = ""});
   Server server;

@@ -30,8 +30,8 @@ struct Pipe {
 
 Outcome read_some(Descriptor& descriptor, std::span<std::byte> into, int* attempts = nullptr,
                   const Limit* limit = nullptr) {
-  Descriptor::Turn turn(descriptor, descriptor.reader(), "read", limit);
-  return turn.perform(
+  Descriptor::Operation operation(descriptor, descriptor.reader(), "read", limit);
+  return operation.perform(
       [&](int fd) -> ssize_t {
         if (attempts != nullptr) ++*attempts;
         ssize_t count = ::read(fd, into.data(), into.size());
@@ -41,8 +41,8 @@ Outcome read_some(Descriptor& descriptor, std::span<std::byte> into, int* attemp
 }
 
 void write_one(Descriptor& descriptor) {
-  Descriptor::Turn turn(descriptor, descriptor.writer(), "write");
-  (void)turn.perform([](int fd) -> ssize_t {
+  Descriptor::Operation operation(descriptor, descriptor.writer(), "write");
+  (void)operation.perform([](int fd) -> ssize_t {
     ssize_t count = ::write(fd, "x", 1);
     return count < 0 ? -errno : count;
   });
@@ -92,7 +92,7 @@ RT_TEST(Descriptor, ANumberIsClosedWhenTheLastUserHasLeft) {
   Pipe pipe;
   int fd = pipe.from->fd();
   {
-    Descriptor::Turn turn(*pipe.from, pipe.from->reader(), "test");
+    Descriptor::Operation operation(*pipe.from, pipe.from->reader(), "test");
     pipe.from->close();
     EXPECT_EQ(pipe.from->fd(), -1);
     EXPECT_GE(fcntl(fd, F_GETFD), 0);
@@ -113,8 +113,8 @@ RT_TEST(Descriptor, ABorrowedNumberStaysOpen) {
 RT_TEST(Descriptor, WhatCannotBeWaitedForIsAnError) {
   int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   Descriptor descriptor(file, Descriptor::Kind::packets);
-  Descriptor::Turn turn(descriptor, descriptor.reader(), "read");
-  EXPECT_EQ(turn.perform([](int) -> ssize_t { return -EAGAIN; }).error, EPERM);
+  Descriptor::Operation operation(descriptor, descriptor.reader(), "read");
+  EXPECT_EQ(operation.perform([](int) -> ssize_t { return -EAGAIN; }).error, EPERM);
 }
 
 // Has been waited for in a run(), which has ended.
@@ -132,10 +132,10 @@ struct UsedPipe : Pipe {
 TEST(Descriptor, AThreadThatHasATurnKeepsItWhenAnotherRunBegins) {
   UsedPipe pipe;
   {
-    Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
-    run([&] { Descriptor::Turn other(*pipe.from, pipe.from->writer(), "goroutine"); });
+    Descriptor::Operation mine(*pipe.from, pipe.from->reader(), "plain thread");
+    run([&] { Descriptor::Operation other(*pipe.from, pipe.from->writer(), "goroutine"); });
   }  // else: fatal, it unlocks what nobody holds
-  Descriptor::Turn again(*pipe.from, pipe.from->reader(), "plain thread");
+  Descriptor::Operation again(*pipe.from, pipe.from->reader(), "plain thread");
 }
 
 // The thread comes in during one run() and registers in the next, before anybody of that one comes
@@ -145,9 +145,9 @@ TEST(Descriptor, WhatAThreadHasRegisteredInANewRunIsKept) {
   std::thread plain;
   std::atomic<bool> is_inside{false}, next_runs{false}, is_done{false};
   run([&] {
-    { Descriptor::Turn goroutine(*pipe.from, pipe.from->reader(), "goroutine"); }
+    { Descriptor::Operation goroutine(*pipe.from, pipe.from->reader(), "goroutine"); }
     plain = std::thread([&] {
-      Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+      Descriptor::Operation mine(*pipe.from, pipe.from->reader(), "plain thread");
       is_inside = true;
       while (!next_runs) std::this_thread::yield();
       int attempts = 0;
@@ -180,25 +180,25 @@ TEST(Descriptor, AThreadBehindAGoroutineThatIsGoneGetsTheTurnInTheNextRun) {
     EXPECT_TRUE(support::eventually([] { return stats().waiting >= 1; }));
     behind = std::thread([&] {
       waits = true;
-      Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+      Descriptor::Operation mine(*pipe.from, pipe.from->reader(), "plain thread");
     });
     EXPECT_TRUE(support::eventually([&] { return waits.load(); }));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // most likely it is in line now
   });
-  run([&] { Descriptor::Turn other(*pipe.from, pipe.from->writer(), "goroutine"); });
+  run([&] { Descriptor::Operation other(*pipe.from, pipe.from->writer(), "goroutine"); });
   behind.join();
 }
 
-// The thread has the turn, the goroutine is in line behind it when run() ends. Nobody has
+// The thread has the side, the goroutine waits behind it when run() ends. Nobody has
 // registered the descriptor.
 TEST(Descriptor, ItsDestructorDoesNotWaitForAGoroutineThatWasDroppedWhileItWaitedForItsTurn) {
   auto pipe = std::make_unique<Pipe>();
   int fd = pipe->from->fd();
   {
-    std::optional<Descriptor::Turn> mine;
+    std::optional<Descriptor::Operation> mine;
     mine.emplace(*pipe->from, pipe->from->reader(), "plain thread");
     run([&] {
-      go([&from = *pipe->from] { Descriptor::Turn other(from, from.reader(), "goroutine"); });
+      go([&from = *pipe->from] { Descriptor::Operation other(from, from.reader(), "goroutine"); });
       EXPECT_TRUE(support::eventually([] { return stats().waiting >= 1; }));
     });
   }
@@ -213,7 +213,7 @@ TEST(Descriptor, ItsDestructorWaitsForAThreadThatIsInsideAfterItsRun) {
   std::atomic<bool> is_destroyed = false;
   std::thread destroyer;
   {
-    Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "plain thread");
+    Descriptor::Operation mine(*pipe.from, pipe.from->reader(), "plain thread");
     destroyer = std::thread([&] {
       pipe.from.reset();
       is_destroyed = true;
@@ -278,7 +278,7 @@ RT_TEST(Descriptor, ALimitReachesThoseWhoWaitForTheirTurn) {
   Pipe pipe;
   TestLimit limit;
   WaitGroup readers;
-  Descriptor::Turn mine(*pipe.from, pipe.from->reader(), "first");
+  Descriptor::Operation mine(*pipe.from, pipe.from->reader(), "first");
   for (int i = 0; i < 4; ++i) {
     readers.go([&] {
       std::byte byte;

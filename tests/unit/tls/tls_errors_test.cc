@@ -91,6 +91,37 @@ RT_TEST(TlsErrorCodes, OfAnExistingConnection) {
   EXPECT_EQ(error, std::errc::bad_file_descriptor);
 }
 
+RT_TEST(TlsErrorCodes, OfAConfig) {
+  std::error_code error = std::make_error_code(std::errc::io_error);
+  net::TlsClientConfig trusting({.ca_file = certificate().certificate}, error);
+  EXPECT_FALSE(error);
+  net::TlsServerConfig serving(
+      {.certificate_file = certificate().certificate, .key_file = certificate().key}, error);
+  EXPECT_FALSE(error);
+  EchoServer server(serving);
+  EXPECT_TRUE(TlsConn::connect(server.address(), trusting).is_open());
+  serving.reload(error);
+  EXPECT_FALSE(error);
+
+  net::TlsServerConfig contradictory({.certificate_file = certificate().certificate,
+                                      .key_file = certificate().key,
+                                      .client_auth = net::TlsClientAuth::require},
+                                     error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  net::TlsServerConfig no_file({.certificate_file = "/no/such"}, error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  (void)TlsListener::bind("127.0.0.1:0", no_file, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  no_file.reload(error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  net::TlsClientConfig nobody({.ca_file = "/no/such"}, error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  (void)TlsConn::connect(server.address(), nobody, error);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  (void)TlsConn::connect("127.0.0.1:1", error);
+  EXPECT_EQ(error, std::errc::connection_refused);
+}
+
 RT_TEST(TlsErrorCodes, OfAListener) {
   std::error_code error;
   TlsListener listener = TlsListener::bind("127.0.0.1:0", certificate().server(), error);
