@@ -11,6 +11,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "command/commands.h"
 
@@ -18,6 +19,7 @@ namespace magpie::command {
 namespace {
 
 constexpr int kWrongUse = 2;
+constexpr std::string_view kSays = "magpie: ";
 
 // A full disk shows only when the buffers are written.
 void require_printed() {
@@ -51,7 +53,9 @@ class CommandLine {
       require_printed();
       return code;
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "magpie: %s\n", error.what());
+      std::string_view what = error.what();
+      if (what.starts_with(kSays)) what.remove_prefix(kSays.size());  // the library's own errors
+      std::fprintf(stderr, "magpie: %.*s\n", static_cast<int>(what.size()), what.data());
       return 1;
     }
   }
@@ -77,7 +81,9 @@ class CommandLine {
 
     CLI::App* summary = trace->add_subcommand("summary", "What the trace says, as text");
     summary->add_option("file", summary_.file, "The trace file")->required();
-    summary->add_option("--rows", summary_.rows, "Rows of each table")->capture_default_str();
+    summary->add_option("--rows", summary_.rows, "Rows of each table")
+        ->check(CLI::Range(0, 1'000'000))
+        ->capture_default_str();
     does(summary, [this] { return trace_summary(summary_); });
 
     CLI::App* to_other = trace->add_subcommand("export", "Write the trace in another format");

@@ -68,7 +68,7 @@ int trace_view(const ViewOptions& options) {
 #if MAGPIE_HAS_VIEW
   return magpie::run([&] {
     debug::Server server = debug::serve_trace(options.file, options.listen);
-    std::printf("%s\nCtrl-C ends it.\n", server.url().c_str());
+    std::printf("%s\nOpen it in a browser. Ctrl-C ends the view.\n", server.url().c_str());
     std::fflush(stdout);
     Signals interrupts{SIGINT, SIGTERM};
     (void)interrupts.channel().recv();

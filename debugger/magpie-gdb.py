@@ -147,16 +147,23 @@ class Snapshot:
     def at(self, base, name):
         return base + self.layout[name]
 
+    # The records of each slab of each pool, and how many there are.
+    def carved(self):
+        layout = self.layout
+        for number in range(read_u32(self.at(self.runtime, 'Runtime.pool_count'))):
+            pool = self.at(self.runtime, 'Runtime.pools') + number * layout['Pool.size']
+            slabs = read_word(self.at(pool, 'Pool.slabs'))
+            for i in range(read_word(self.at(pool, 'Pool.slab_count'))):
+                slab = slabs + i * layout['Slab.size']
+                yield (read_word(self.at(slab, 'Slab.records')),
+                       read_word(self.at(slab, 'Slab.carved')))
+
     def read_goroutines(self):
         layout = self.layout
         states = {value: name[7:] for name, value in layout.items() if name.startswith('GState.')}
         size = layout['G.size']
         self.goroutines = []
-        slabs = read_word(self.at(self.runtime, 'Runtime.slabs'))
-        for i in range(read_word(self.at(self.runtime, 'Runtime.slab_count'))):
-            slab = slabs + i * layout['Slab.size']
-            records = read_word(self.at(slab, 'Slab.records'))
-            carved = read_word(self.at(slab, 'Slab.carved'))
+        for records, carved in self.carved():
             memory = read(records, carved * size)
             for k in range(carved):
                 g = self.goroutine_at(memory, k * size, records + k * size, states)
@@ -216,14 +223,16 @@ class Snapshot:
 
     def line(self, name):
         """The goroutines' addresses in a line of the global queue."""
-        line = self.at(self.runtime, 'Runtime.' + name)
-        chunk = read_word(self.at(line, 'Line.head'))
+        shards = self.at(self.runtime, 'Runtime.shards')
         found = []
-        while chunk != 0:
-            first = read_u32(self.at(chunk, 'Chunk.first'))
-            end = read_u32(self.at(chunk, 'Chunk.end'))
-            found += read_words(self.at(chunk, 'Chunk.items') + 8 * first, end - first)
-            chunk = read_word(self.at(chunk, 'Chunk.next'))
+        for i in range(read_u32(self.at(self.runtime, 'Runtime.shard_count'))):
+            line = self.at(shards + i * self.layout['Shard.size'], 'Shard.' + name)
+            chunk = read_word(self.at(line, 'Line.head'))
+            while chunk != 0:
+                first = read_u32(self.at(chunk, 'Chunk.first'))
+                end = read_u32(self.at(chunk, 'Chunk.end'))
+                found += read_words(self.at(chunk, 'Chunk.items') + 8 * first, end - first)
+                chunk = read_word(self.at(chunk, 'Chunk.next'))
         return found
 
     # A goroutine's registers are in a thread, or on its stack, or in neither case its own: a

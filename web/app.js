@@ -141,8 +141,9 @@ async function loadSummary() {
     if (!info.live)
       setStatus(
         `${formatCount(trace.events)} events` +
-          (trace.lost ? `, ${formatCount(trace.lost)} lost` : ""),
-        trace.lost ? "bad" : "",
+          (trace.lost ? `, ${formatCount(trace.lost)} lost` : "") +
+          (trace.whole ? "" : ", the file is cut off or damaged"),
+        trace.lost || !trace.whole ? "bad" : "",
       );
     fillTracePanels();
     redraw();
@@ -206,7 +207,7 @@ timeline.onSelect = async (goroutine) => {
         ...entry("body", one.site_text),
         ...entry("began", formatNs(one.born_ns)),
         ...entry("ended", one.ended_ns < 0 ? "lives" : formatNs(one.ended_ns)),
-        ...entry("turns", formatCount(one.runs)),
+        ...entry("runs", formatCount(one.runs)),
       ),
       el(
         "div",

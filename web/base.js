@@ -55,6 +55,17 @@ function formatCount(n) {
 const formatShare = (share) =>
   isFinite(share) ? (share * 100).toFixed(share < 0.1 ? 1 : 0) + " %" : "–";
 
+// "f(int)::{lambda()#1} (file.cc:7)" without what makes it long: "f::{lambda#1} (file.cc:7)".
+function shortCode(text) {
+  const place = (/ \([^()]*:\d+\)$/.exec(text) || [""])[0];
+  let name = text.slice(0, text.length - place.length).replaceAll("(anonymous namespace)::", "");
+  for (let before = ""; before !== name; ) {
+    before = name;
+    name = name.replace(/\([^()]*\)( const)?/g, "").replace(/(?<!operator)<[^<>]*>/g, "");
+  }
+  return (name || text) + place;
+}
+
 // Colours of the theme, for canvases. Read again when the theme changes.
 let theme = {};
 function readTheme() {

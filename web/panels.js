@@ -3,7 +3,12 @@
 // What "view/summary" answered, or null.
 let summary = null;
 const siteText = (site) =>
-  (summary && summary.site_texts[site]) || (!site || site === "0x0" ? "unknown" : site);
+  summary && summary.site_texts[site]
+    ? shortCode(summary.site_texts[site])
+    : !site || site === "0x0"
+      ? "unknown"
+      : site;
+const kMostHops = 60; // of a chain that are shown
 const kPartColours = {
   blocked: "part0",
   ring: "part1",
@@ -325,6 +330,7 @@ function workPanel(panel) {
 
 // Who woke whom.
 function chainPanel(panel) {
+  const shownHops = (one) => Math.min(one.last.length, kMostHops);
   const chain = (title, note, one) =>
     box(
       title,
@@ -334,10 +340,15 @@ function chainPanel(panel) {
             "div",
             {},
             nothing(
-              `${formatCount(one.hops)} hops, ${formatNs(one.end_ns - one.begin_ns)} ` +
-                `from ${formatNs(one.begin_ns)} to ${formatNs(one.end_ns)}. The latest is on top.`,
+              `${formatCount(one.hops)} ${one.hops === 1 ? "hop" : "hops"}, ` +
+                `${formatNs(one.end_ns - one.begin_ns)} ` +
+                `from ${formatNs(one.begin_ns)} to ${formatNs(one.end_ns)}` +
+                (shownHops(one) < one.hops
+                  ? `, of which the last ${shownHops(one)} are shown`
+                  : "") +
+                ". The latest is on top.",
             ),
-            ...one.last.slice(0, 60).map((hop) =>
+            ...one.last.slice(0, kMostHops).map((hop) =>
               el(
                 "div",
                 { class: "chain" },
@@ -549,7 +560,7 @@ const listPanel = {
       ["runnable_ns", "queued"],
       ["waiting_ns", "waited"],
       ["blocking_ns", "blocked"],
-      ["runs", "turns"],
+      ["runs", "runs"],
       ["born_ns", "began"],
       ["ended_ns", "ended"],
     ];
@@ -581,7 +592,7 @@ const listPanel = {
           onclick: () => show(one.id),
         },
         el("td", { class: "left" }, (one.name ? one.name + " " : "") + "#" + one.id),
-        el("td", { class: "left site", title: one.site_text }, one.site_text),
+        el("td", { class: "left site", title: one.site_text }, shortCode(one.site_text)),
         el(
           "td",
           { class: "left" },

@@ -259,22 +259,24 @@ const timeline = {
     this.drawMap();
     this.drawAxis();
     this.drawLanes();
-    for (const { tile, clip } of shown) this.drawTile(tile, clip);
-    this.drawOwn();
-    let arrows = 0,
-      hidden = 0;
     for (const { tile, clip } of shown) {
-      arrows += this.drawArrows(tile, clip);
-      hidden += tile.arrows_hidden || 0;
+      this.drawTile(tile, clip);
+      this.drawUnread(tile, clip);
     }
+    this.drawOwn();
+    // All of them or none: arrows in a part of the picture would look like all that there are.
+    const hidden = shown.reduce((sum, { tile }) => sum + (tile.arrows_hidden || 0), 0);
+    let arrows = 0;
+    if (!hidden) for (const { tile, clip } of shown) arrows += this.drawArrows(tile, clip);
     this.drawMark();
     const span = this.to - this.from;
     this.where.textContent =
       formatTime(this.from, span) +
       ` – ${formatTime(this.to, span)} (${formatNs(span)})` +
-      (hidden ? `, zoom in for ${formatCount(hidden)} arrows` : "") +
-      (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "");
-    this.where.classList.toggle("warn", !!this.info.lost);
+      (hidden ? ", zoom in for arrows" : "") +
+      (this.info.lost ? `, ${formatCount(this.info.lost)} events lost` : "") +
+      (this.info.whole ? "" : ", parts of the file are missing");
+    this.where.classList.toggle("warn", !!this.info.lost || !this.info.whole);
     this.drawnArrows = arrows;
     if (shown.length === 0 || !this.info.complete) setTimeout(() => this.dirty(), 200);
   },
@@ -320,8 +322,10 @@ const timeline = {
       context.moveTo(x, l.map);
       context.lineTo(x, l.height);
       context.stroke();
+      const text = formatTime(time, span);
+      if (x + 3 + context.measureText(text).width > l.width) continue; // it would be cut off
       context.fillStyle = theme.soft;
-      context.fillText(formatTime(time, span), x + 3, l.map + l.axis / 2);
+      context.fillText(text, x + 3, l.map + l.axis / 2);
     }
   },
   drawLanes() {
@@ -368,6 +372,21 @@ const timeline = {
       l.height - top,
     );
     tile.procs.forEach((spans, p) => this.drawLabels(spans, l.top + p * l.lane, from, to));
+  },
+  // What the server had not read yet when it made the tile: nothing is known of it.
+  drawUnread(tile, [from, to]) {
+    if (tile.complete || tile.read_until >= to) return;
+    const { context, l } = this;
+    const left = Math.max(l.left, this.x(Math.max(from, tile.read_until)));
+    const right = Math.min(this.x(to), l.left + l.plot);
+    if (right <= left) return;
+    const top = l.map + l.axis;
+    context.fillStyle = theme.ground;
+    context.fillRect(left, top, right - left, l.height - top);
+    if (right - left < 120) return;
+    context.fillStyle = theme.soft;
+    context.textAlign = "center";
+    context.fillText("not read yet …", (left + right) / 2, (top + l.height) / 2);
   },
   pictureOf(tile) {
     const { l } = this;
@@ -603,15 +622,15 @@ const timeline = {
     this.dirty();
     if (this.onSelect) await this.onSelect(goroutine);
   },
-  // To the next (1) or previous (-1) turn of the selected goroutine.
+  // To the next (1) or previous (-1) run of the selected goroutine.
   step(direction) {
     if (!this.runs) return;
     const middle = (this.from + this.to) / 2;
-    const turns = this.runs.filter((run) => run.state === "running");
+    const ran = this.runs.filter((run) => run.state === "running");
     const next =
       direction > 0
-        ? turns.find((run) => (run.begin + run.end) / 2 > middle + 1)
-        : turns.reverse().find((run) => (run.begin + run.end) / 2 < middle - 1);
+        ? ran.find((run) => (run.begin + run.end) / 2 > middle + 1)
+        : ran.reverse().find((run) => (run.begin + run.end) / 2 < middle - 1);
     if (!next) return;
     const size = Math.max(this.to - this.from, 50);
     const center = (next.begin + next.end) / 2;
@@ -700,7 +719,7 @@ const timeline = {
     if (!hit) return tip.hide();
     const title = hit.goroutine
       ? this.labelOf(hit.goroutine)
-      : `${hit.count} turns, ${formatNs(hit.busy)} busy`;
+      : `${hit.count} runs, ${formatNs(hit.busy)} busy`;
     const site = hit.goroutine ? "\n" + siteText(this.cache.sites[hit.goroutine]) : "";
     tip.show(
       `${title} on P${hit.proc}${hit.state ? " (" + kSpanStates[hit.state] + ")" : ""}\n` +

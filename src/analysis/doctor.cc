@@ -146,7 +146,7 @@ void ping_pong(const Patient& p, Findings& list) {
   if (share(length, p.s.duration_ns()) < 0.05 && length < 10'000'000) return;
   list.push_back(
       {Weight::note, "ping-pong", "Two goroutines hand one P to each other all the time.",
-       format("goroutines %" PRIu64 " and %" PRIu64 " on P%d: %" PRIu64 " turns in %s, from %s",
+       format("goroutines %" PRIu64 " and %" PRIu64 " on P%d: %" PRIu64 " runs in %s, from %s",
               turns.first, turns.second, turns.proc, turns.turns, duration_text(length).c_str(),
               duration_text(turns.begin_ns).c_str()),
        "They never run at the same time. If they could, give the channel between them a buffer, or "

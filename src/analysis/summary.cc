@@ -1,5 +1,6 @@
 #include "analysis/summary.h"
 
+#include <cstdint>
 #include <numeric>
 
 namespace magpie::analysis {
@@ -29,21 +30,31 @@ const char* text(Cause cause) {
   return index < kCauses ? kNames[index] : "";
 }
 
+// Clocks of a damaged trace may be anything, so sums of times may leave the type: they wrap.
+constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+constexpr std::int64_t wrapping_difference(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 Parts& Parts::operator+=(const Parts& other) {
-  for (int i = 0; i < kParts; ++i) ns[i] += other.ns[i];
+  for (int i = 0; i < kParts; ++i) ns[i] = wrapping_sum(ns[i], other.ns[i]);
   return *this;
 }
 
 Parts Parts::operator-(const Parts& other) const {
   Parts difference;
-  for (int i = 0; i < kParts; ++i) difference.ns[i] = ns[i] - other.ns[i];
+  for (int i = 0; i < kParts; ++i) difference.ns[i] = wrapping_difference(ns[i], other.ns[i]);
   return difference;
 }
 
-std::int64_t Parts::sum() const { return std::accumulate(ns.begin(), ns.end(), std::int64_t{0}); }
+std::int64_t Parts::sum() const {
+  return std::accumulate(ns.begin(), ns.end(), std::int64_t{0}, wrapping_sum);
+}
 
 std::int64_t WorkConservation::total_ns() const {
-  return std::accumulate(wasted_ns.begin(), wasted_ns.end(), std::int64_t{0});
+  return std::accumulate(wasted_ns.begin(), wasted_ns.end(), std::int64_t{0}, wrapping_sum);
 }
 
 }  // namespace magpie::analysis

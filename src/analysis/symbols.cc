@@ -2,7 +2,9 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "analysis/code_name.h"
@@ -13,6 +15,19 @@ namespace magpie::analysis {
 namespace {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// A trace may come from anybody, and names any path: opening a pipe would wait for its writer, and
+// opening a device may have effects.
+bool is_plain_file(const std::string& path) {
+  std::error_code unknown;
+  return std::filesystem::is_regular_file(path, unknown);
+}
+
+// Of the trace's program, or library, as it was recorded.
+bool is_same_file(const trace::Module& module) {
+  return is_plain_file(module.path) &&
+         (module.build_id.empty() || elf_build_id(module.path) == module.build_id);
+}
 
 }  // namespace
 
@@ -35,8 +50,7 @@ Symbol Symbols::find_locked(std::uint64_t pc) {
   const trace::Module* module = module_of(pc);
   if (module == nullptr || module->path.empty()) return {};
   auto [file, is_first] = files_.try_emplace(module->path);
-  if (is_first && (module->build_id.empty() || elf_build_id(module->path) == module->build_id))
-    file->second = open_symbol_file(module->path);
+  if (is_first && is_same_file(*module)) file->second = open_symbol_file(module->path);
   if (file->second == nullptr) return {};
   const std::optional<std::uint64_t> address =
       elf_address(module->path, pc - module->start + module->offset);

@@ -86,13 +86,13 @@ std::unique_ptr<TraceView> TraceView::open(const std::string& path, std::string&
   std::optional<trace::Reader> reader = trace::Reader::open(path, error);
   if (!reader) return nullptr;
   auto inside = std::make_unique<Inside>();
-  inside->path = path;
   inside->info = reader->info();
   inside->generations = reader->generations();
   inside->lost = reader->lost();
   inside->symbols = Symbols::make(reader->modules());
   inside->progress.procs = inside->info.procs;
-  inside->reader = std::move(reader);
+  inside->reader = reader->twin();
+  inside->first_reader = std::move(reader);
   Inside* raw = inside.get();
   inside->thread = std::thread([raw] { raw->read_all(); });
   return std::unique_ptr<TraceView>(new TraceView(std::move(inside)));
@@ -103,6 +103,7 @@ const std::vector<trace::GenerationRef>& TraceView::generations() const {
   return inside_->generations;
 }
 std::uint64_t TraceView::lost() const { return inside_->lost; }
+bool TraceView::is_whole() const { return inside_->first_reader->is_whole(); }
 
 Progress TraceView::progress() const {
   std::lock_guard lock(inside_->mutex);
@@ -120,14 +121,6 @@ std::shared_ptr<const Summary> TraceView::summary() const {
 }
 
 std::string TraceView::symbol(std::uint64_t pc) const { return inside_->symbols->text(pc); }
-
-std::string TraceView::string(std::uint64_t id) const {
-  std::optional<trace::Reader> reader = inside_->take_reader();
-  if (!reader) return {};
-  std::string text(reader->string(id));
-  inside_->give_reader(std::move(*reader));
-  return text;
-}
 
 std::vector<std::vector<Span>> TraceView::timeline(std::int64_t from_ns, std::int64_t to_ns,
                                                    std::int64_t resolution_ns) const {
@@ -345,8 +338,10 @@ GoroutineHistory TraceView::goroutine(std::uint64_t number, std::int64_t from_ns
                     const bool is_first =
                         step.before.since_ns == step.now->since_ns && e.kind == Kind::create;
                     if (is_first || step.before.since_ns == step.now->since_ns) continue;
+                    const std::size_t before = history.segments.size();
                     if (!add(step.before, step.now->since_ns)) return false;
-                    if (step.before.state == State::runnable)
+                    const bool is_shown = history.segments.size() != before;
+                    if (is_shown && step.before.state == State::runnable)
                       history.segments.back().woken_by = woken_by;
                     if (e.kind == Kind::ready) woken_by = states.actor(e);
                   }

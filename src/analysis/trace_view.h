@@ -112,6 +112,7 @@ class TraceView {
   const trace::Info& info() const;
   const std::vector<trace::GenerationRef>& generations() const;
   std::uint64_t lost() const;
+  bool is_whole() const;  // as trace::Reader has it
   Progress progress() const;
   void wait() const;  // until all of it was read
 
@@ -128,7 +129,6 @@ class TraceView {
 
   std::string name(std::uint64_t goroutine) const;    // in GoOptions; empty: none
   std::uint64_t site(std::uint64_t goroutine) const;  // pc of its code; 0 unknown
-  std::string string(std::uint64_t id) const;         // by its number
   std::string symbol(std::uint64_t pc) const;         // function and, if known, file:line
 
  private:

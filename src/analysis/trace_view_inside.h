@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,7 +23,7 @@ namespace magpie::analysis {
 
 struct TraceView::Inside {
   // Fixed after open().
-  std::string path;
+  std::optional<trace::Reader> first_reader;  // never reads: the others are its twins
   trace::Info info;
   std::vector<trace::GenerationRef> generations;
   std::uint64_t lost = 0;
@@ -33,7 +34,7 @@ struct TraceView::Inside {
   // Guarded by mutex.
   Progress progress;
   Pyramid pyramid;
-  std::vector<GoroutineRow> rows;
+  std::deque<GoroutineRow> rows;
   bool rows_cut = false;
   std::unordered_map<std::uint64_t, std::string> names;
   trace::GoroutineMap<std::uint64_t> sites;  // of goroutines
@@ -46,7 +47,7 @@ struct TraceView::Inside {
 
   void read_all();
   bool read_batch(Analyzer& analyzer, SpanMaker& spans);
-  std::optional<trace::Reader> take_reader() const;
+  trace::Reader take_reader() const;
   void give_reader(trace::Reader&& reader) const;
   std::uint64_t events_read_for(std::int64_t from_ns, std::int64_t to_ns) const;
 
@@ -59,18 +60,17 @@ struct TraceView::Inside {
 
 template <class F>
 void TraceView::Inside::scan(std::int64_t from_ns, std::int64_t to_ns, F&& f) const {
-  std::optional<trace::Reader> source = take_reader();
-  if (!source) return;
+  trace::Reader source = take_reader();
   const trace::GenerationRef* first = nullptr;
   for (const trace::GenerationRef& generation : generations)
     if (first == nullptr || generation.begin_ns <= from_ns) first = &generation;
-  if (first != nullptr) source->seek(*first);
+  if (first != nullptr) source.seek(*first);
   States states;
   states.set_procs(info.procs);
   Event event;
-  while (source->next(event) && event.time_ns < to_ns)
+  while (source.next(event) && event.time_ns < to_ns)
     if (const States::Steps& steps = states.apply(event); !f(states, event, steps)) break;
-  give_reader(std::move(*source));
+  give_reader(std::move(source));
 }
 
 }  // namespace magpie::analysis

@@ -13,7 +13,7 @@ constexpr std::size_t kEventsPerBatch = 8192;          // events read while the 
 constexpr std::size_t kMostRows = 2'000'000;           // goroutines that the list keeps
 constexpr std::uint64_t kMostEventsClose = 1'500'000;  // more are not read again for one answer
 
-void add_row(std::vector<GoroutineRow>& rows, const Goroutine& g, const Parts& parts,
+void add_row(std::deque<GoroutineRow>& rows, const Goroutine& g, const Parts& parts,
              std::uint64_t runs) {
   GoroutineRow row;
   row.number = g.number;
@@ -80,22 +80,20 @@ void TraceView::Inside::read_all() {
   spans.finish(progress.read_until_ns, [this](auto... span) { pyramid.span(span...); });
   summary = std::make_shared<Summary>(analyzer.finish(info.length_ns));
   progress.complete = true;
-  idle_readers.push_back(std::move(*reader));
   reader.reset();
   changed.notify_all();
 }
 
-std::optional<trace::Reader> TraceView::Inside::take_reader() const {
+trace::Reader TraceView::Inside::take_reader() const {
   {
     std::lock_guard lock(mutex);
     if (!idle_readers.empty()) {
-      std::optional<trace::Reader> taken(std::move(idle_readers.back()));
+      trace::Reader taken(std::move(idle_readers.back()));
       idle_readers.pop_back();
       return taken;
     }
   }
-  std::string error;
-  return trace::Reader::open(path, error);
+  return first_reader->twin();
 }
 
 void TraceView::Inside::give_reader(trace::Reader&& given) const {

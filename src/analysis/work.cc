@@ -140,8 +140,10 @@ void WorkMeter::count(const Goroutine& g, int by) {
     const Place place = g.state == State::stopped ? Place::stopped : g.place;
     runnable_[static_cast<std::size_t>(place)] += by;
     if (!is_for_all(place) || g.placed_ns <= looked_until_ns_) return;
-    newcomers_[g.placed_ns] += by;
+    const auto its = newcomers_.try_emplace(g.placed_ns).first;
     newcomer_count_ += by;
+    its->second += by;
+    if (its->second == 0) newcomers_.erase(its);  // else millions stay, of goroutines long gone
   }
 }
 

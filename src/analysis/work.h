@@ -40,6 +40,8 @@ class WorkMeter {
   std::uint64_t runnable_for_all() const;  // without what is set aside for one P
   void note_search(const Event& event);
   std::int64_t wasted_ns() const { return wasted_ns_; }
+  // Of how many times it remembers who came into a place then.
+  std::size_t remembered() const { return newcomers_.size(); }
 
  private:
   void count(const Goroutine& g, int by);

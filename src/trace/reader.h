@@ -1,4 +1,4 @@
-// reader.h: reads a trace file, from any bytes.
+// reader.h: reads a trace file, from any bytes. It holds a piece of each stream, not the file.
 //
 // All streams come merged by time, and what the events say of a goroutine never contradicts itself:
 // an event that could not happen yet (g runs, but nobody has readied it) waits for the event that
@@ -55,6 +55,9 @@ class MAGPIE_API Reader {
   [[nodiscard]] static std::optional<Reader> open(const std::string& path, std::string& error);
   [[nodiscard]] static std::optional<Reader> from_bytes(std::string bytes, std::string& error);
 
+  // Another reader of the same bytes, from the beginning. It numbers strings on its own.
+  [[nodiscard]] Reader twin() const;
+
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
@@ -66,6 +69,8 @@ class MAGPIE_API Reader {
   std::string_view string(std::uint64_t id) const;
   const std::vector<Module>& modules() const;
   const Info& info() const;
+  // False: bytes were skipped or are missing, or the file has become shorter since it was opened.
+  bool is_whole() const;
   // Events that the writer had no room for. Of the whole file.
   std::uint64_t lost() const;
   // Events so far that contradicted what the reader knew.

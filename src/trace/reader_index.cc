@@ -1,11 +1,31 @@
 // reader_index.cc: finds the blocks of a trace, and what they say of the whole.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "trace/reader_parts.h"
 
-namespace magpie::trace {
+namespace magpie::trace::reading {
 namespace {
+
+constexpr std::size_t kPieceBytes = 4096;  // blocks are larger: most of them is not read
+constexpr std::size_t kMostMetaBytes = std::size_t{16} << 20;
+
+Input input_of(const std::string& payload) {
+  return {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
+}
+
+// Where the next block may begin, at or behind `at`; `end`: nowhere.
+std::uint64_t find_magic(Window& window, std::uint64_t at, std::uint64_t end) {
+  for (;;) {
+    const Window::Bytes bytes = window.at(at, sizeof kBlockMagic);
+    if (bytes.size < sizeof kBlockMagic) return end;
+    const void* found = memmem(bytes.data, bytes.size, &kBlockMagic, sizeof kBlockMagic);
+    if (found != nullptr)
+      return at + static_cast<std::uint64_t>(static_cast<const std::uint8_t*>(found) - bytes.data);
+    at += bytes.size - sizeof kBlockMagic + 1;
+  }
+}
 
 // Adds to `sums` by how much each total grew.
 void add_growth(Totals& sums, const Totals& begin, const Totals& end) {
@@ -28,66 +48,81 @@ std::vector<std::string> known_kinds() {
 
 }  // namespace
 
-bool Reader::Parts::index(std::string& error) {
-  if (file.bytes < kFileHeaderBytes || std::memcmp(file.data, kFileMagic, sizeof kFileMagic) != 0) {
+bool Index::has_our_header(std::string& error) const {
+  char header[kFileHeaderBytes] = {};
+  const bool is_short = storage->read(0, header, sizeof header) < sizeof header;
+  if (is_short || std::memcmp(header, kFileMagic, sizeof kFileMagic) != 0) {
     error = "not a trace of magpie: it does not begin with \"MAGPIE TRACE\"";
     return false;
   }
   std::uint16_t version;
-  std::memcpy(&version, file.data + sizeof kFileMagic, sizeof version);
-  if (version != kVersion) {
-    error = "version " + std::to_string(version) + " of the trace format, but this reader knows " +
-            std::to_string(kVersion);
-    return false;
-  }
+  std::memcpy(&version, header + sizeof kFileMagic, sizeof version);
+  if (version == kVersion) return true;
+  error = "version " + std::to_string(version) + " of the trace format, but this reader knows " +
+          std::to_string(kVersion);
+  return false;
+}
+
+bool Index::make(std::string& error) {
+  if (!has_our_header(error)) return false;
   info.is_whole = true;
-  std::size_t at = kFileHeaderBytes;
-  while (file.bytes - at >= sizeof(BlockHeader)) {
-    BlockHeader header;
-    std::memcpy(&header, file.data + at, sizeof header);
-    if (header.magic != kBlockMagic) {
-      // Something is broken: goes on at the next thing that looks like a block.
-      info.is_whole = false;
-      const void* found =
-          memmem(file.data + at + 1, file.bytes - at - 1, &kBlockMagic, sizeof kBlockMagic);
-      if (found == nullptr) break;
-      at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - file.data);
-      continue;
-    }
-    std::size_t left = file.bytes - at - sizeof header;
-    std::size_t bytes = std::min<std::size_t>(header.payload_bytes, left);
-    if (bytes != header.payload_bytes) info.is_whole = false;  // the end is cut off
-    index_block(header, file.data + at + sizeof header, bytes);
-    at += sizeof header + bytes;
-  }
-  if (at != file.bytes) info.is_whole = false;
+  find_blocks();
   read_meta();
   return true;
 }
 
-void Reader::Parts::index_block(const BlockHeader& header, const std::uint8_t* payload,
-                                std::size_t bytes) {
-  BlockRef block{header, payload, bytes};
-  switch (static_cast<BlockType>(header.type)) {
-    case BlockType::begin:
-      return generations[header.generation].begins.push_back(block);
-    case BlockType::events: {
-      Generation& its = generations[header.generation];
-      its.event_bytes += bytes;
-      its.first_ticks = std::min(its.first_ticks, header.first_ticks);
-      return its.streams[header.stream].push_back(block);
+void Index::find_blocks() {
+  const std::uint64_t end = storage->bytes();
+  std::uint64_t at = kFileHeaderBytes;
+  Window window(*storage, kPieceBytes);
+  while (end - at >= sizeof(BlockHeader)) {
+    const Window::Bytes bytes = window.at(at, sizeof(BlockHeader));
+    if (bytes.size < sizeof(BlockHeader)) break;  // the file has become shorter
+    BlockHeader header;
+    std::memcpy(&header, bytes.data, sizeof header);
+    if (header.magic != kBlockMagic) {
+      // Something is broken: goes on at the next thing that looks like a block.
+      info.is_whole = false;
+      at = find_magic(window, at + 1, end);
+      continue;
     }
+    at += sizeof header;
+    const std::uint64_t payload = std::min<std::uint64_t>(header.payload_bytes, end - at);
+    if (payload != header.payload_bytes) info.is_whole = false;  // the end is cut off
+    note({header, at, static_cast<std::size_t>(payload)});
+    at += payload;
+  }
+  if (at != end) info.is_whole = false;
+}
+
+void Index::note(const BlockRef& block) {
+  Generation& its = generations[block.header.generation];
+  switch (static_cast<BlockType>(block.header.type)) {
+    case BlockType::begin:
+      return its.begins.push_back(block);
+    case BlockType::events:
+      its.event_bytes += block.bytes;
+      its.first_ticks = std::min(its.first_ticks, block.header.first_ticks);
+      return its.streams[block.header.stream].push_back(block);
     case BlockType::states:
-      return generations[header.generation].states.push_back(block);
+      return its.states.push_back(block);
     case BlockType::modules:
       return read_modules(block);
     case BlockType::end:
-      return generations[header.generation].ends.push_back(block);
+      return its.ends.push_back(block);
   }
 }
 
-void Reader::Parts::read_modules(const BlockRef& block) {
-  Input input(block.payload, block.bytes);
+// Of a block that tells of the whole.
+std::string Index::payload_of(const BlockRef& block) const {
+  std::string payload(std::min(block.bytes, kMostMetaBytes), '\0');
+  payload.resize(storage->read(block.place, payload.data(), payload.size()));
+  return payload;
+}
+
+void Index::read_modules(const BlockRef& block) {
+  const std::string payload = payload_of(block);
+  Input input = input_of(payload);
   while (!input.is_at_end()) {
     Module module;
     module.start = input.number();
@@ -105,7 +140,7 @@ void Reader::Parts::read_modules(const BlockRef& block) {
 
 // Begin and end blocks: the clocks, and what info() tells. A generation without a begin block is
 // decoded like the one before.
-void Reader::Parts::read_meta() {
+void Index::read_meta() {
   std::vector<std::string> kinds = known_kinds();
   for (auto& [number, generation] : generations) {
     generation.decoding.kinds = kinds;
@@ -114,11 +149,9 @@ void Reader::Parts::read_meta() {
   }
   set_clock();
   list_generations();
-  place = generations.begin();
 }
 
-void Reader::Parts::read_meta_of(Generation& generation) {
-  generation.decoding.strings = &strings;
+void Index::read_meta_of(Generation& generation) {
   generation.begin_ticks = generation.first_ticks;
   Totals begin_totals;
   auto note_instant = [this](const Instant& instant) {
@@ -126,7 +159,8 @@ void Reader::Parts::read_meta_of(Generation& generation) {
   };
   for (const BlockRef& block : generation.begins) {
     BeginPayload begin;
-    if (!decode(Input(block.payload, block.bytes), begin)) continue;
+    const std::string payload = payload_of(block);
+    if (!decode(input_of(payload), begin)) continue;
     generation.decoding.kinds = begin.kinds;
     generation.decoding.anchor = begin.anchor;
     generation.is_new_run |= (block.header.flags & kNewRun) != 0;
@@ -146,7 +180,8 @@ void Reader::Parts::read_meta_of(Generation& generation) {
   }
   for (const BlockRef& block : generation.ends) {
     EndPayload end;
-    if (!decode(Input(block.payload, block.bytes), end)) continue;
+    const std::string payload = payload_of(block);
+    if (!decode(input_of(payload), end)) continue;
     note_instant(end.now);
     generation.end_ticks = end.now.ticks;
     lost = std::max(lost, end.lost);
@@ -159,10 +194,12 @@ void Reader::Parts::read_meta_of(Generation& generation) {
   for (BlockRef& block : generation.states) block.decoding = &generation.decoding;
 }
 
-void Reader::Parts::set_clock() {
+void Index::set_clock() {
   // A thousandth of a second tells the frequency to a millionth or so: better than the estimate.
   std::uint64_t ticks = latest.ticks - origin.ticks;
-  std::int64_t ns = latest.ns - origin.ns;
+  // In a damaged trace the two may be further apart than the type can say: then it wraps.
+  const auto ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(latest.ns) -
+                                            static_cast<std::uint64_t>(origin.ns));
   if (latest.ticks > origin.ticks && ns > 1'000'000) {
     info.ticks_per_second = static_cast<double>(ticks) * 1e9 / static_cast<double>(ns);
   }
@@ -170,7 +207,7 @@ void Reader::Parts::set_clock() {
   info.length_ns = ns_of(latest.ticks);
 }
 
-void Reader::Parts::list_generations() {
+void Index::list_generations() {
   if (!is_ended) info.is_whole = false;
   for (auto& [number, generation] : generations) {
     bool is_empty = generation.begin_ticks == ~std::uint64_t{0};
@@ -183,4 +220,4 @@ void Reader::Parts::list_generations() {
   }
 }
 
-}  // namespace magpie::trace
+}  // namespace magpie::trace::reading

@@ -79,10 +79,11 @@ struct Recorded {
   std::map<std::int32_t, Event> procs;  // that are held
 };
 
-Recorded read_states(const reading::Generation& generation) {
+Recorded read_states(const reading::Generation& generation, const Storage& storage,
+                     Strings& strings) {
   Recorded recorded;
   for (const BlockRef& block : generation.states) {
-    Stream stream(kOutside, {block});
+    Stream stream(kOutside, {block}, storage, strings);
     while (stream.advance()) {
       Event event = stream.head();
       if (event.kind == Kind::proc_begin && event.args[1] < kOutsideStream) {
@@ -124,12 +125,12 @@ Event state_event(std::uint64_t g, const Before& before) {
 
 // Finds what the first event of each goroutine says, and which Ps are held: the first event of a
 // held P is not proc_begin.
-GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
+GoroutineMap<reading::Before> Reader::Parts::look_ahead(const Generation& generation,
                                                         std::map<std::int32_t, Event>& procs) {
   GoroutineMap<Before> befores;
-  for (auto& [number, blocks] : generation.streams) {
+  for (const auto& [number, blocks] : generation.streams) {
     std::int32_t proc = proc_of(number);
-    Stream stream(proc, blocks);
+    Stream stream = stream_of(proc, blocks);
     std::uint64_t running = 0;
     bool at_start = true;
     while (stream.advance()) {
@@ -161,8 +162,8 @@ GoroutineMap<reading::Before> Reader::Parts::look_ahead(Generation& generation,
 }
 
 // Makes the events that come first.
-void Reader::Parts::make_opening(Generation& generation) {
-  Recorded recorded = read_states(generation);
+void Reader::Parts::make_opening(const Generation& generation) {
+  Recorded recorded = read_states(generation, *index->storage, strings);
   GoroutineMap<Before> befores = look_ahead(generation, recorded.procs);
   for (const Event& event : recorded.states) {
     if (event.args[0] != 0) add_recorded(event, befores.need(event.args[0]));

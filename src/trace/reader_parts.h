@@ -4,11 +4,10 @@
 // makes the events with which reading begins, reader.cc merges the streams.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "trace/meta.h"
 #include "trace/reader.h"
 #include "trace/states.h"
+#include "trace/storage.h"
 #include "trace/stream.h"
 
 namespace magpie::trace {
@@ -41,33 +41,16 @@ struct Before {
   Event recorded;  // its `state` event in the file, if there is one
 };
 
-struct Mapping {
-  const std::uint8_t* data = nullptr;
-  std::size_t bytes = 0;
-  bool mapped = false;
-  std::string held;
+// What the blocks of a trace say of the whole. Fixed once it is made: readers share it.
+struct Index {
+  explicit Index(std::shared_ptr<const Storage> its) : storage(std::move(its)) {}
 
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (mapped) munmap(const_cast<std::uint8_t*>(data), bytes);
-  }
-};
-
-}  // namespace reading
-
-struct Reader::Parts {
-  using Generation = reading::Generation;
-  using Before = reading::Before;
-
-  reading::Mapping file;
+  std::shared_ptr<const Storage> storage;
   std::map<std::uint32_t, Generation> generations;
   std::vector<GenerationRef> refs;
   std::vector<Module> modules;
   Info info;
   std::uint64_t lost = 0;
-  Strings strings;
 
   // clocks
   Instant origin;  // of the first generation
@@ -76,8 +59,40 @@ struct Reader::Parts {
   bool is_ended = false;  // by the last generation's own words
   double ns_per_tick = 1;
 
+  // False: it is no trace.
+  [[nodiscard]] bool make(std::string& error);
+  std::int64_t ns_of(std::uint64_t ticks) const {
+    if (ticks <= origin.ticks) return 0;
+    double ns = static_cast<double>(ticks - origin.ticks) * ns_per_tick;
+    return ns < 9e18 ? static_cast<std::int64_t>(ns) : INT64_MAX / 2;
+  }
+
+ private:
+  bool has_our_header(std::string& error) const;
+  void find_blocks();
+  void note(const BlockRef& block);
+  std::string payload_of(const BlockRef& block) const;
+  void read_meta();
+  void read_meta_of(Generation& generation);
+  void read_modules(const BlockRef& block);
+  void set_clock();
+  void list_generations();
+};
+
+}  // namespace reading
+
+struct Reader::Parts {
+  using Generation = reading::Generation;
+  using Before = reading::Before;
+
+  explicit Parts(std::shared_ptr<const reading::Index> its)
+      : index(std::move(its)), place(index->generations.begin()) {}
+
+  const std::shared_ptr<const reading::Index> index;
+  Strings strings;
+
   // reading
-  std::map<std::uint32_t, Generation>::iterator place;  // behind the run() that is being read
+  std::map<std::uint32_t, Generation>::const_iterator place;  // behind the run() that is being read
   std::vector<Event> opening;
   std::size_t opening_next = 0;
   std::vector<Stream> streams;
@@ -87,23 +102,14 @@ struct Reader::Parts {
   std::int64_t last_ns = 0;
   std::uint64_t repairs = 0;
 
-  bool index(std::string& error);
-  void index_block(const BlockHeader& header, const std::uint8_t* payload, std::size_t bytes);
-  void read_meta();
-  void read_meta_of(Generation& generation);
-  void set_clock();
-  void list_generations();
-  void read_modules(const BlockRef& block);
-  std::int64_t ns_of(std::uint64_t ticks) const {
-    if (ticks <= origin.ticks) return 0;
-    double ns = static_cast<double>(ticks - origin.ticks) * ns_per_tick;
-    return ns < 9e18 ? static_cast<std::int64_t>(ns) : INT64_MAX / 2;
-  }
-
   void begin_run();
-  void make_opening(Generation& generation);
+  void make_opening(const Generation& generation);
   void enter_opening();
-  GoroutineMap<Before> look_ahead(Generation& generation, std::map<std::int32_t, Event>& procs);
+  Stream stream_of(std::int32_t proc, std::vector<BlockRef> blocks) {
+    return Stream(proc, std::move(blocks), *index->storage, strings);
+  }
+  GoroutineMap<Before> look_ahead(const Generation& generation,
+                                  std::map<std::int32_t, Event>& procs);
   bool is_later(std::size_t a, std::size_t b) const {
     return streams[a].ticks() != streams[b].ticks() ? streams[a].ticks() > streams[b].ticks()
                                                     : a > b;

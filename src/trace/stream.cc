@@ -1,9 +1,16 @@
 #include "trace/stream.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace magpie::trace {
+namespace {
+
+constexpr std::size_t kPieceBytes = 65536;
+static_assert(kPieceBytes >= 2 * kMostEventBytes);
+
+}  // namespace
 
 std::uint64_t Strings::number_of(std::string_view text) {
   if (text.empty()) return 0;
@@ -13,7 +20,9 @@ std::uint64_t Strings::number_of(std::string_view text) {
   return texts_.size();
 }
 
-Stream::Stream(std::int32_t proc, std::vector<BlockRef> blocks) : blocks_(std::move(blocks)) {
+Stream::Stream(std::int32_t proc, std::vector<BlockRef> blocks, const Storage& storage,
+               Strings& strings)
+    : storage_(&storage), strings_(&strings), blocks_(std::move(blocks)) {
   head_.proc = proc;
   // A block that was written while its P slept may come late in the file.
   std::stable_sort(blocks_.begin(), blocks_.end(), [](const BlockRef& a, const BlockRef& b) {
@@ -24,7 +33,10 @@ Stream::Stream(std::int32_t proc, std::vector<BlockRef> blocks) : blocks_(std::m
 bool Stream::begin_next_block() {
   if (next_block_ == blocks_.size()) return false;
   const BlockRef& block = blocks_[next_block_++];
-  input_ = Input(block.payload, block.bytes);
+  next_place_ = block.place;
+  leave_block();
+  unread_ = block.bytes;
+  read_on();
   decoding_ = block.decoding;
   ticks_ = std::max(ticks_, block.header.first_ticks);
   last_object_ = 0;
@@ -33,20 +45,41 @@ bool Stream::begin_next_block() {
   return true;
 }
 
+// What is left of the piece, and what follows it, become the new piece.
+void Stream::read_on() {
+  const std::size_t kept = left();
+  const std::size_t more = std::min(unread_, kPieceBytes - kept);
+  if (kept != 0) std::memmove(piece_.data(), input_.at(), kept);
+  if (piece_.size() < kept + more) piece_.resize(kept + more);
+  const std::size_t got = storage_->read(next_place_, piece_.data() + kept, more);
+  next_place_ += got;
+  unread_ = got == more ? unread_ - got : 0;  // the file has become shorter
+  input_ = Input(piece_.data(), kept + got);
+  piece_end_ = piece_.data() + kept + got;
+}
+
+// What is left of it is skipped.
+void Stream::leave_block() {
+  input_ = Input(nullptr, 0);
+  piece_end_ = nullptr;
+  unread_ = 0;
+}
+
 bool Stream::advance() {
   is_first_of_block_ = false;
   for (;;) {
+    if (unread_ != 0 && left() < kMostEventBytes) read_on();
     if (input_.is_at_end() && !begin_next_block()) return false;
     if (!input_.is_at_end() && decode_event()) return true;
   }
 }
 
-// False: the block is broken from here on, and the rest of it is skipped.
+// False: the block is broken from here on.
 bool Stream::decode_event() {
   std::uint8_t kind = input_.byte();
   ticks_ += input_.number();
   if (kind >= decoding_->kinds.size()) {
-    input_ = Input(nullptr, 0);
+    leave_block();
     return false;
   }
   head_.kind = kind < kKinds ? static_cast<Kind>(kind) : Kind::none;
@@ -55,7 +88,7 @@ bool Stream::decode_event() {
   for (char type : decoding_->kinds[kind]) {
     std::uint64_t value;
     if (type == 's') {
-      value = decoding_->strings->number_of(input_.string());
+      value = strings_->number_of(input_.string());
     } else {
       value = input_.number();
       if (type == 'p' && value != 0) value = unzigzag(value) + decoding_->anchor;
@@ -63,7 +96,9 @@ bool Stream::decode_event() {
     }
     if (index < kMostArgs) head_.args[index++] = value;
   }
-  return !input_.is_broken();
+  if (!input_.is_broken()) return true;
+  leave_block();
+  return false;
 }
 
 }  // namespace magpie::trace

@@ -12,6 +12,7 @@
 
 #include "trace/event.h"
 #include "trace/format.h"
+#include "trace/storage.h"
 
 namespace magpie::trace {
 
@@ -32,19 +33,25 @@ class Strings {
 struct Decoding {
   std::vector<std::string> kinds;  // the arguments of each kind
   std::uint64_t anchor = 0;
-  Strings* strings = nullptr;
 };
 
 struct BlockRef {
   BlockHeader header;
-  const std::uint8_t* payload;
-  std::size_t bytes;  // that are there
+  std::uint64_t place;  // of its payload, in the storage
+  std::size_t bytes;    // that are there
   const Decoding* decoding = nullptr;
 };
 
+// A longer event, and all that follows it in its block, is taken for broken.
+inline constexpr std::size_t kMostEventBytes = 16384;
+
+// Holds a piece of one block at a time.
 class Stream {
  public:
-  Stream(std::int32_t proc, std::vector<BlockRef> blocks);
+  // The storage and the strings live longer.
+  Stream(std::int32_t proc, std::vector<BlockRef> blocks, const Storage& storage, Strings& strings);
+  Stream(Stream&&) noexcept = default;  // a copy would read in the other's piece
+  Stream& operator=(Stream&&) noexcept = default;
 
   // Decodes the next event into head() and ticks(). False: there are no more.
   bool advance();
@@ -58,12 +65,22 @@ class Stream {
 
  private:
   bool begin_next_block();
+  std::size_t left() const { return static_cast<std::size_t>(piece_end_ - input_.at()); }
+  void read_on();
+  void leave_block();
   bool decode_event();
 
-  const Decoding* decoding_ = nullptr;  // of the block
+  const Storage* storage_;
+  Strings* strings_;
   std::vector<BlockRef> blocks_;
   std::size_t next_block_ = 0;
-  Input input_{nullptr, 0};
+  // of the block
+  const Decoding* decoding_ = nullptr;
+  std::vector<std::uint8_t> piece_;
+  Input input_{nullptr, 0};                  // what is left of the piece
+  const std::uint8_t* piece_end_ = nullptr;  // where that ends
+  std::uint64_t next_place_ = 0;             // what follows the piece, in the storage
+  std::size_t unread_ = 0;                   // how much that is
   Event head_;
   std::uint64_t ticks_ = 0;
   std::uint64_t last_object_ = 0;

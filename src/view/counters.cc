@@ -4,8 +4,8 @@ namespace magpie::view {
 
 std::span<const Counter> counters() {
   static constexpr Counter kCounters[] = {
-      {"ticks", &ProcStats::ticks, "Goroutines run in a time slice of their own."},
-      {"switches", &ProcStats::switches, "Goroutines run, inherited time slices included."},
+      {"ticks", &ProcStats::ticks, "Goroutines run in a turn of their own."},
+      {"switches", &ProcStats::switches, "Goroutines run, also in the turn of their waker."},
       {"goroutines_started", &ProcStats::goroutines_started, "Goroutines started by goroutines."},
       {"goroutines_ended", &ProcStats::goroutines_ended, "Goroutines that have ended."},
       {"steals_tried", &ProcStats::steals_tried, "Looks at the queue of another P."},

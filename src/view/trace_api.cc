@@ -156,7 +156,7 @@ std::string TraceApi::info() const {
   json.member("procs", std::max<std::size_t>(1, progress.procs));
   json.member("events", progress.events).member("lost", trace_->lost());
   json.member("repairs", progress.repairs).member("complete", progress.complete);
-  json.member("whole", info.is_whole).member("wall_ns", info.wall_ns);
+  json.member("whole", trace_->is_whole()).member("wall_ns", info.wall_ns);
   json.member("most_runnable", most_runnable);
   json.end_object();
   return json.take();
@@ -168,13 +168,15 @@ std::string TraceApi::tile(std::int64_t level, std::int64_t index) const {
   const std::int64_t end_of_trace = std::max<std::int64_t>(1, trace_->info().length_ns);
   index = std::clamp<std::int64_t>(index, 0, end_of_trace / width);
   const std::int64_t begin = index * width, end = begin + width;
+  // First: what is said to be complete is complete in all that follows.
+  const Progress progress = trace_->progress();
   const auto spans = trace_->timeline(begin, std::min(end, end_of_trace), std::int64_t{1} << level);
   const std::vector<Depth> depths = trace_->depths(begin, end, kDepthsPerTile);
   const auto step = static_cast<double>(width) / static_cast<double>(kDepthsPerTile);
   JsonWriter json;
   json.begin_object();
   json.member("begin", begin).member("step", step);
-  json.member("complete", trace_->progress().complete);
+  json.member("complete", progress.complete).member("read_until", progress.read_until_ns);
   write_spans(json, spans);
   write_people(json, *trace_, spans);
   write_depth(json, "busy", depths, [](const Depth& depth) { return depth.running_procs; });

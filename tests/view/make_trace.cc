@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/file_builder.h"
@@ -19,6 +20,8 @@ using magpie::trace::Kind;
 
 constexpr int kProcs = 4, kEach = 32;
 constexpr std::uint64_t kSite = 0x401000, kMainSite = 0x400800, kWaitGroup = 2, kObject = 0x7000;
+// Goroutine 2's. What a page might take for HTML must stay text.
+constexpr std::string_view kHostileName = "</script><img src=x onerror='hostile=1'>${hostile=2}";
 constexpr std::uint64_t kNext = 0, kRing = 1, kStolen = 7;
 
 class Waves {
@@ -27,6 +30,7 @@ class Waves {
     file_.put(0, 0, Kind::proc_begin, {100});
     file_.put(0, 10, Kind::create, {1, kMainSite, kRing, 0});
     file_.text(0, 20, Kind::name, {"main"}, {1});
+    file_.text(0, 25, Kind::name, {kHostileName}, {2});
     file_.put(0, 30, Kind::run, {1, kRing});
     for (int i = 0; i < count; ++i) {
       if (i % 2000 == 1999) file_.next_generation(now_);

@@ -6,7 +6,7 @@
 //
 //   spawn storm       one goroutine starts many that compute for a moment: they are stolen
 //   ping and pong     two goroutines hand a number to and fro
-//   sleepers          wait for ever, so that lists have something to fold
+//   dreamers          wait for ever, so that lists have something to fold
 #include <magpie/debug_server.h>
 #include <magpie/magpie.h>
 #include <magpie/net.h>
@@ -67,7 +67,7 @@ void show_load(const char* token) {
   forever.add(1);
   for (int i = 0; i < 20; ++i) {
     all.add(1);
-    magpie::go({.name = "sleeper"}, [&] {
+    magpie::go({.name = "dreamer"}, [&] {
       forever.wait();
       all.done();
     });

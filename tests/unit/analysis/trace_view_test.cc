@@ -136,6 +136,15 @@ TEST(TraceView, AGoroutinesHistoryHasItsSegments) {
   EXPECT_EQ(history.creator, 49u);
 }
 
+// In a damaged trace, or in one of two runs, a goroutine may have lived before it was started.
+TEST(TraceView, WhatAGoroutineDidBeforeTheRangeIsLeftOut) {
+  const TemporaryTrace file(one_each_microsecond(100));
+  const auto view = view_of(file);
+  const GoroutineHistory history = view->goroutine(50, 50'400, 200'000, 100);
+  ASSERT_EQ(history.segments.size(), 1u);
+  EXPECT_EQ(history.segments[0].state, State::running);
+}
+
 TEST(TraceView, DepthsAndSummaryAreOfTheWholeTrace) {
   const TemporaryTrace file(one_each_microsecond(5000));
   const auto view = view_of(file);

@@ -185,6 +185,21 @@ TEST(WorkConservation, WhatASearchDidNotFindIsReservedForItsP) {
   EXPECT_EQ(summary.work.worst.at(0).goroutine, 3u);
 }
 
+// A trace of a hundred million events would need gigabytes otherwise.
+TEST(WorkConservation, NothingIsRememberedOfGoroutinesThatHaveRun) {
+  AnalyzerOptions options;
+  options.procs = 1;
+  Analyzer analyzer(options);
+  analyzer.add(event(0, 0, Kind::proc_begin, {11}));
+  for (std::uint64_t g = 1; g <= 1000; ++g) {
+    const auto at = static_cast<std::int64_t>(1000 * g);
+    analyzer.add(event(at, 0, Kind::create, {g, 100, number(Place::ring)}));
+    analyzer.add(event(at + 100, 0, Kind::run, {g, number(Place::ring)}));
+    analyzer.add(event(at + 200, 0, Kind::end));
+  }
+  EXPECT_EQ(analyzer.work().remembered(), 0u);
+}
+
 TEST(WorkConservation, AStoppedWorldIsNoViolation) {
   std::vector<Event> events = {event(500'000, -1, Kind::stop_world)};
   std::vector<Event> wait = begin_of_a_wait();

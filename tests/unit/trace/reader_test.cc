@@ -1,5 +1,6 @@
 #include "trace/reader.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,6 +164,91 @@ TEST(TraceReader, ReadsWhatIsThereOfAFileThatIsCutOffAnywhere) {
     most = std::max(most, count);
   }
   EXPECT_GE(most, 9u);
+}
+
+// A file with these bytes, until the end of the test.
+class TraceOnDisk {
+ public:
+  explicit TraceOnDisk(const std::string& bytes) : file_(mkstemp(path_)) { write(bytes); }
+  ~TraceOnDisk() {
+    close(file_);
+    unlink(path_);
+  }
+  TraceOnDisk(const TraceOnDisk&) = delete;
+  TraceOnDisk& operator=(const TraceOnDisk&) = delete;
+
+  const char* path() const { return path_; }
+  void make_shorter(std::size_t bytes) {
+    ASSERT_EQ(ftruncate(file_, static_cast<off_t>(bytes)), 0);
+  }
+  void replace_by(const std::string& bytes) {
+    unlink(path_);
+    close(file_);
+    file_ = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    write(bytes);
+  }
+
+ private:
+  void write(const std::string& bytes) {
+    const auto size = static_cast<ssize_t>(bytes.size());
+    EXPECT_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), size);
+  }
+
+  char path_[32] = "/tmp/magpie-reader-XXXXXX";
+  int file_;
+};
+
+Reader open_trace(const char* path) {
+  std::string error;
+  std::optional<Reader> reader = Reader::open(path, error);
+  EXPECT_TRUE(reader.has_value()) << error;
+  return std::move(*reader);
+}
+
+// Goroutine 1 calls yield and runs on, again and again.
+std::string many_turns(int turns, std::size_t block_bytes) {
+  FileBuilder file({.block_bytes = block_bytes});
+  file.put(0, 100, Kind::create, {1, 0, 0, 0});
+  for (int i = 0; i < turns; ++i) {
+    file.put(0, 200 + 10 * i, Kind::run, {1, 0});
+    file.put(0, 205 + 10 * i, Kind::yield, {0});
+  }
+  return file.finish();
+}
+
+TEST(TraceReader, ReadsBlocksOfAnyLength) {
+  for (std::size_t block_bytes : {100, 16'384, 65'536, 1'000'000}) {
+    Reader reader = read_trace(many_turns(100'000, block_bytes));
+    EXPECT_EQ(all_events(reader).size(), 200'001u) << block_bytes;
+    EXPECT_TRUE(reader.is_whole());
+  }
+}
+
+// With the file mapped, the process would end by SIGBUS.
+TEST(TraceReader, AFileThatBecomesShorterMeanwhileEndsTheTraceAndIsTold) {
+  const std::string bytes = many_turns(100'000, 16'384);
+  TraceOnDisk file(bytes);
+  Reader reader = open_trace(file.path());
+  EXPECT_TRUE(reader.is_whole());
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  file.make_shorter(bytes.size() / 2);
+  const std::size_t events = 1 + all_events(reader).size();
+  EXPECT_GT(events, 90'000u);
+  EXPECT_LT(events, 110'000u);
+  EXPECT_FALSE(reader.is_whole());
+  file.make_shorter(0);
+  reader.seek(reader.generations()[0]);
+  EXPECT_TRUE(all_events(reader).empty());
+}
+
+TEST(TraceReader, ATwinReadsTheFileThatWasOpenedAndNotOneThatTookItsName) {
+  TraceOnDisk file(two_procs().finish());
+  Reader reader = open_trace(file.path());
+  file.replace_by(many_turns(3, 16'384));
+  Reader twin = reader.twin();
+  EXPECT_EQ(all_events(twin).size(), 9u);
+  EXPECT_EQ(all_events(reader).size(), 9u);
 }
 
 TEST(TraceReader, GoesOnBehindBytesThatAreNoBlock) {

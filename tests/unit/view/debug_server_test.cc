@@ -15,6 +15,7 @@
 #include "support/rt_test.h"
 #include "trace/buffer.h"
 #include "trace/file_builder.h"
+#include "view/trace_api.h"
 
 namespace magpie {
 namespace {
@@ -228,10 +229,20 @@ TEST(DebugServer, AHandlerChecksHostOriginAndMethod) {
   });
 }
 
-// A trace of two goroutines on one P, in a file of its own.
+// A trace in a file of its own: of two goroutines on one P, or the one that is given.
 class TraceFile {
  public:
-  TraceFile() {
+  TraceFile() : TraceFile(two_goroutines()) {}
+  explicit TraceFile(const std::string& bytes) {
+    const int descriptor = mkstemp(name_);
+    if (descriptor < 0 || write(descriptor, bytes.data(), bytes.size()) < 0) std::abort();
+    close(descriptor);
+  }
+  ~TraceFile() { unlink(name_); }
+  const char* name() const { return name_; }
+
+ private:
+  static std::string two_goroutines() {
     trace::FileBuilder file({.procs = 1, .program = "two", .wall_ns = 0, .block_bytes = 16384});
     file.put(0, 0, Kind::proc_begin, {100});
     file.put(0, 10, Kind::create, {1, 0x1000, 1, 0});
@@ -244,15 +255,9 @@ class TraceFile {
     file.put(0, 9'100, Kind::end, {});
     file.put(0, 9'200, Kind::run, {1, 0});
     file.put(0, 10'000, Kind::end, {});
-    const std::string bytes = file.finish(10'100);
-    const int descriptor = mkstemp(name_);
-    if (descriptor < 0 || write(descriptor, bytes.data(), bytes.size()) < 0) std::abort();
-    close(descriptor);
+    return file.finish(10'100);
   }
-  ~TraceFile() { unlink(name_); }
-  const char* name() const { return name_; }
 
- private:
   char name_[32] = "/tmp/magpie_view_XXXXXX";
 };
 
@@ -274,6 +279,25 @@ RT_TEST(TracePages, ShowWhatIsInTheFile) {
   const std::string one = get(pages, "/debug/view/goroutine?id=1");
   EXPECT_TRUE(has(one, "\"reason\":\"WaitGroup wait\"")) << one;
   EXPECT_TRUE(has(get(pages, "/debug/view/waits"), "\"cycles\":[]"));
+}
+
+// The thread that reads the file goes on while a tile is made.
+TEST(TracePages, ATileThatIsSaidToBeCompleteStaysAsItIs) {
+  trace::FileBuilder file({.procs = 1});
+  for (std::int64_t i = 0; i < 50'000; ++i) {
+    file.put(0, 2'000 * i, Kind::create, {static_cast<std::uint64_t>(i + 1), 0, 1, 0});
+    file.put(0, 2'000 * i + 100, Kind::run, {static_cast<std::uint64_t>(i + 1), 1});
+    file.put(0, 2'000 * i + 1'900, Kind::end, {});
+  }
+  const TraceFile on_disk(file.finish());
+  view::TraceQuestion all;
+  all.level = 18;
+  for (int round = 0; round < 30; ++round) {
+    const view::TraceApi pages(on_disk.name());
+    std::string tile;
+    while (!has(tile, "\"complete\":true")) tile = pages.answer("tile", all).value();
+    ASSERT_EQ(tile, pages.answer("tile", all).value());
+  }
 }
 
 RT_TEST(TracePages, QuestionsThatMakeNoSenseAreHarmless) {
