@@ -76,7 +76,7 @@ if(TARGET example_grpc)
   target_link_options(example_grpc PRIVATE LINKER:--as-needed)
 endif()
 
-set(magpie_http_examples reverse_proxy crawler)
+set(magpie_http_examples crawler)
 file(GLOB magpie_examples CONFIGURE_DEPENDS examples/*.cc)
 foreach(source IN LISTS magpie_examples)
   cmake_path(GET source STEM name)
@@ -104,6 +104,13 @@ foreach(source IN LISTS magpie_examples)
   set_target_properties(example_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
 endforeach()
+
+if(TARGET magpie_http)
+  magpie_add_example(reverse_proxy example_reverse_proxy examples/reverse_proxy/main.cc)
+  target_link_libraries(example_reverse_proxy PRIVATE magpie::http)
+  set_target_properties(example_reverse_proxy PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+endif()
 
 file(GLOB magpie_demo_sources CONFIGURE_DEPENDS examples/demo/*.cc)
 if(magpie_demo_sources)

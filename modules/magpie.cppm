@@ -30,6 +30,7 @@ using magpie::ClosedChannel;
 using magpie::CodePlace;
 using magpie::CondVar;
 using magpie::Context;
+using magpie::Bystander;
 using magpie::DeadlockPolicy;
 using magpie::Defer;
 using magpie::ExitStatus;

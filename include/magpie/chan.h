@@ -239,7 +239,7 @@ class Chan<T>::Iterator {
   explicit Iterator(const Chan& channel) : channel_(&channel), value_(channel.recv()) {}
 
   T& operator*() const { return *value_; }
-  T* operator->() const { return &*value_; }
+  T* operator->() const { return std::addressof(*value_); }
   Iterator& operator++() {
     value_.reset();
     if (std::optional<T> next = channel_->recv()) value_.emplace(*std::move(next));

@@ -47,7 +47,7 @@ struct KeyedValue final : ContextValue {
     return key_type == typeid(Key) && key == *static_cast<const Key*>(wanted);
   }
   const void* value_as(const std::type_info& value_type) const override {
-    return value_type == typeid(Value) ? &value : nullptr;
+    return value_type == typeid(Value) ? std::addressof(value) : nullptr;
   }
   Key key;
   Value value;
@@ -103,7 +103,9 @@ class MAGPIE_API AfterFunc {
 //   waiters notice the deadline, and so does a caller of done() or of a function that makes a
 //   context from this one: they cancel the context and run the callbacks of its stop tokens. A
 //   plain thread, or a goroutine with a ThreadLock, always watches the deadline of its own wait.
-//   err() never cancels.
+//   Who waits in recv() or select() for the channel of done() is such a waiter too. In a later
+//   run(), stop_token() and after_func() get the context a timer of that run(). err() never
+//   cancels.
 //
 // Contexts form a tree: cancelling one cancels all that were made from it, but not its parent. A
 // handle: copies name the same context, and every function may be called from any goroutine or
@@ -192,9 +194,11 @@ class MAGPIE_API Context {
   // Calls f once, in a goroutine of its own, when the context ends: at once if it is over. If no
   // goroutine can be started, since no runtime runs or memory is short, cancel() calls f itself;
   // then f must not throw. It is not called if the AfterFunc is stopped or destroyed before that. f
-  // may be move-only. Never blocks. Throws std::bad_alloc.
+  // may be move-only. Never blocks. Throws std::invalid_argument if f is an empty std::function or
+  // a null pointer, std::bad_alloc.
   template <detail::Callable F>
   [[nodiscard]] AfterFunc after_func(F&& f) const {
+    detail::check_not_empty(f);
     return call_after(detail::SharedFunction<void()>(std::forward<F>(f)));
   }
 

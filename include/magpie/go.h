@@ -31,14 +31,15 @@ auto spawn_with(const GoOptions* options, F&& f, Args&&... args);
 // needs no allocation. Does not wait for the goroutine, but yields to others when the caller has
 // started goroutines for longer than its time slice. Any thread may call it while a runtime runs.
 // An exception that leaves f ends the program with the goroutine's number and name, unless
-// on_uncaught() says otherwise. Throws std::logic_error if no runtime runs, std::bad_alloc.
+// on_uncaught() says otherwise. Throws std::logic_error if no runtime runs, std::invalid_argument
+// if f is an empty std::function or a null pointer, std::bad_alloc.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
 void go(F&& f, Args&&... args) {
   detail::start_detached(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// As go(f), with a name for dumps and messages, or a stack size. Throws std::invalid_argument too,
+// As go(f), with a name for dumps and messages, or a stack size. Throws std::invalid_argument also
 // for a stack size that is not whole pages or is below 32 KiB.
 template <class F, class... Args>
 requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
@@ -49,12 +50,11 @@ void go(const GoOptions& options, F&& f, Args&&... args) {
 // Owns a goroutine and its result. The destructor joins, as std::jthread's does, and drops the
 // goroutine's exception. A goroutine that destroys the handle to itself ends the program. Where an
 // exception is dropped, here or after detach(), code that is compiled without NDEBUG says so on
-// stderr. Movable.
-// One thread may use it at a time.
+// stderr. Movable. One thread may use it at a time.
 template <class R>
 class [[nodiscard]] JoinHandle {
  public:
-  // What try_join() returns.
+  // What try_join() returns, and join() with an error code.
   using Attempt = std::conditional_t<
       std::is_void_v<R>, bool,
       std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::optional<R>>>;
@@ -84,25 +84,17 @@ class [[nodiscard]] JoinHandle {
   }
 
   // As join(), until the context is over (context.h): then it throws std::system_error; with
-  // `error`, it returns nullopt (void: false). The goroutine goes on then, and the handle still
-  // owns it. Never runs the goroutine in place.
+  // `error`, it returns nullopt (void: false; a reference: null). The goroutine goes on then, and
+  // the handle still owns it. Never runs the goroutine in place.
   R join(const Context& context) {
     std::error_code error;
     detail::Joined joined = wait(context, error);
     if (error) detail::throw_over(error, "JoinHandle::join");
     return take(std::exchange(ref_, {}), joined);
   }
-  std::optional<R> join(const Context& context,
-                        std::error_code& error) requires std::is_object_v<R> {
+  Attempt join(const Context& context, std::error_code& error) {
     detail::Joined joined = wait(context, error);
-    if (error) return std::nullopt;
-    return take(std::exchange(ref_, {}), joined);
-  }
-  bool join(const Context& context, std::error_code& error) requires std::is_void_v<R> {
-    detail::Joined joined = wait(context, error);
-    if (error) return false;
-    take(std::exchange(ref_, {}), joined);
-    return true;
+    return attempt(error ? detail::Joined::not_yet : joined);
   }
 
   // As join(), until time is up; try_join() does not wait. Nullopt (void: false; a reference:
@@ -177,7 +169,8 @@ class [[nodiscard]] JoinHandle {
       take(ref, joined);
       return true;
     } else if constexpr (std::is_reference_v<R>) {
-      return std::addressof(take(ref, joined));
+      R result = take(ref, joined);
+      return std::addressof(result);
     } else {
       return take(ref, joined);
     }

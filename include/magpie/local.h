@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include <magpie/detail/api.h>
@@ -36,9 +37,11 @@ class Local {
   Local& operator=(const Local&) = delete;
 
   // The calling goroutine's value. The reference is valid until the goroutine ends or calls set().
+  // Throws what making the value throws; std::logic_error if there is no `initial`, and T has no
+  // default constructor.
   T& get() {
     if (void* found = detail::find_local(key_)) return *static_cast<T*>(found);
-    return store(make_ ? make_() : std::make_unique<T>());
+    return store(first_value());
   }
   void set(T value) { store(std::make_unique<T>(std::move(value))); }
 
@@ -55,7 +58,7 @@ class Local {
     };
   }
 
-  T* operator->() { return &get(); }
+  T* operator->() { return std::addressof(get()); }
   T& operator*() { return get(); }
 
  private:
@@ -74,6 +77,14 @@ class Local {
     Local& local_;
     T other_;  // the value that the goroutine does not have now
   };
+
+  std::unique_ptr<T> first_value() const {
+    if constexpr (std::default_initializable<T>) {
+      if (!make_) return std::make_unique<T>();
+    }
+    if (!make_) throw std::logic_error("magpie: Local: get() before set(), and no initial value");
+    return make_();
+  }
 
   T& store(std::unique_ptr<T> value) {
     T* raw = value.release();

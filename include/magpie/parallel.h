@@ -12,7 +12,7 @@
 // block until the loop is over. On a plain thread they block the thread, and the iterations run on
 // goroutines. The first exception of an iteration is rethrown when everything that has begun has
 // ended; the loop skips iterations that have not begun, as far as it knows in time. All throw
-// std::logic_error if no runtime runs.
+// std::logic_error if no runtime runs, std::invalid_argument for an empty function.
 #pragma once
 
 #include <magpie/detail/cxx20.h>
@@ -27,6 +27,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <magpie/detail/callable.h>
 #include <magpie/detail/division.h>
 
 namespace magpie {
@@ -87,6 +88,7 @@ decltype(auto) loop_argument(I at) {
 
 template <class I, class F>
 void run_for(LoopRange<I> range, F& f, std::size_t grain) {
+  check_not_empty(f);
   struct Nothing {};
   auto leaf = [&f, range](std::uint64_t first, std::uint64_t last) {
     I end = range[last];
@@ -100,6 +102,8 @@ void run_for(LoopRange<I> range, F& f, std::size_t grain) {
 template <class I, class T, class Map, class Combine>
 T run_reduction(LoopRange<I> range, const T& identity, Map& map, Combine& combine,
                 std::size_t grain) {
+  check_not_empty(map);
+  check_not_empty(combine);
   auto leaf = [&, range](std::uint64_t first, std::uint64_t last) {
     T sum = identity;
     I end = range[last];

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <magpie/context.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/with_context.h>
 #include <magpie/mutex.h>
 #include <magpie/semaphore.h>
@@ -43,7 +44,7 @@ class Pool {
   using Options = PoolOptions<T>;
 
   // make(context), or make(), returns a new T, with the context of the caller of take(). Throws
-  // std::invalid_argument unless `most` is at least 1, std::bad_alloc.
+  // std::invalid_argument unless `most` is at least 1 and make is not empty, std::bad_alloc.
   template <class Make>
   requires(std::is_invocable_r_v<T, std::decay_t<Make>&, const Context&> ||
            std::is_invocable_r_v<T, std::decay_t<Make>&>)
@@ -168,6 +169,7 @@ class Pool {
 
   template <class Make>
   static Maker maker(Make&& make) {
+    detail::check_not_empty(make);
     auto its = std::make_shared<std::decay_t<Make>>(std::forward<Make>(make));
     return [its](const Context& context) {
       if constexpr (std::is_invocable_r_v<T, std::decay_t<Make>&, const Context&>) {

@@ -50,7 +50,7 @@ class MAGPIE_API RateLimiter {
 
  private:
   // Times and costs are in ticks.
-  struct Stretch {
+  struct Interval {
     std::int64_t begin, end;
   };
 
@@ -59,7 +59,7 @@ class MAGPIE_API RateLimiter {
   std::int64_t cost_of(std::int64_t tokens) const;
   std::int64_t find_locked(std::int64_t cost, std::int64_t now);
   void reserve_locked(std::int64_t begin, std::int64_t cost);
-  void give_up_locked(Stretch stretch) noexcept;
+  void give_up_locked(Interval interval) noexcept;
 
   // fixed after construction
   const std::int64_t burst_;
@@ -68,8 +68,8 @@ class MAGPIE_API RateLimiter {
 
   Mutex mutex_;
   // guarded by mutex_
-  std::int64_t full_at_ = 0;  // when the bucket would be full again: the end of the last stretch
-  std::vector<Stretch> given_up_;  // before full_at_, in order, not adjacent
+  std::int64_t full_at_ = 0;  // when the bucket would be full again: the end of the last interval
+  std::vector<Interval> given_up_;  // before full_at_, in order, not adjacent
 };
 
 }  // namespace magpie

@@ -3,6 +3,7 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <deque>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <magpie/context.h>
+#include <magpie/detail/callable.h>
 #include <magpie/mutex.h>
 #include <magpie/task_group.h>
 
@@ -40,6 +42,20 @@ class ResultGroup {
     group_.go(keeping(std::forward<F>(f)));
   }
 
+  // As TaskGroup's. False: f is not called.
+  template <detail::GroupTask F>
+  bool try_go(F&& f) {
+    return group_.try_go(keeping(std::forward<F>(f)));
+  }
+  template <class Rep, class Period, detail::GroupTask F>
+  bool try_go_for(std::chrono::duration<Rep, Period> duration, F&& f) {
+    return group_.try_go_for(duration, keeping(std::forward<F>(f)));
+  }
+  template <class Clock, class Duration, detail::GroupTask F>
+  bool try_go_until(std::chrono::time_point<Clock, Duration> time, F&& f) {
+    return group_.try_go_until(time, keeping(std::forward<F>(f)));
+  }
+
   // As TaskGroup::go with a context: it limits only the waiting.
   template <detail::GroupTask F>
   void go(const Context& context, F&& f) {
@@ -54,13 +70,10 @@ class ResultGroup {
   // which go() was called for them, and forgets them: the group may be used again. Else as
   // TaskGroup::wait().
   std::vector<T> wait() {
-    try {
+    return *wait_by([&] {
       group_.wait();
-    } catch (...) {
-      (void)take();
-      throw;
-    }
-    return take();
+      return true;
+    });
   }
 
   // As wait(), until the context is over (context.h): then it throws std::system_error; with
@@ -72,13 +85,19 @@ class ResultGroup {
     return *std::move(results);
   }
   std::optional<std::vector<T>> wait(const Context& context, std::error_code& error) {
-    try {
-      if (!group_.wait(context, error)) return std::nullopt;
-    } catch (...) {
-      (void)take();
-      throw;
-    }
-    return take();
+    return wait_by([&] { return group_.wait(context, error); });
+  }
+
+  // As wait(), until time is up. Nullopt: the group has yet to be waited for.
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<std::vector<T>> wait_for(
+      std::chrono::duration<Rep, Period> duration) {
+    return wait_by([&] { return group_.wait_for(duration); });
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<std::vector<T>> wait_until(
+      std::chrono::time_point<Clock, Duration> time) {
+    return wait_by([&] { return group_.wait_until(time); });
   }
 
   void set_limit(std::int64_t n) { group_.set_limit(n); }  // as TaskGroup's
@@ -98,6 +117,7 @@ class ResultGroup {
   template <class F>
   auto keeping(F&& f) {
     using Kept = std::decay_t<F>;
+    detail::check_not_empty(f);
     // Here, so that the order is that of the calls of go().
     return [&place = next_place(), f = Kept(std::forward<F>(f))](const Context& context) mutable {
       if constexpr (std::is_invocable_v<Kept, Context>) {
@@ -109,14 +129,28 @@ class ResultGroup {
     };
   }
 
-  std::vector<T> take() {
-    std::lock_guard hold(mutex_);
+  // wait() returns false if its limit was reached.
+  template <class Wait>
+  std::optional<std::vector<T>> wait_by(Wait wait) {
+    std::deque<Place> places;
+    try {
+      if (!wait()) return std::nullopt;
+    } catch (...) {
+      take_places(places);
+      throw;
+    }
+    take_places(places);
     std::vector<T> results;
-    results.reserve(places_.size());
-    for (Place& place : places_)
+    results.reserve(places.size());
+    for (Place& place : places)
       if (place) results.push_back(*std::move(place));
-    places_.clear();
     return results;
+  }
+
+  // Moving and destroying results is user code: the caller does it without the lock.
+  void take_places(std::deque<Place>& places) noexcept {
+    std::lock_guard hold(mutex_);
+    places.swap(places_);
   }
 
   Mutex mutex_;

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -19,12 +19,26 @@
 namespace magpie {
 
 // What the runtime does when every goroutine waits and no other thread of the process could wake
-// one.
+// one: there is no plain thread but those that have promised not to (Bystander).
 enum class DeadlockPolicy {
   exit,          // print what each goroutine waits for to stderr, and exit with code 2
   abort = exit,  // another name for it
   report,        // print the same once, and go on waiting
   ignore,        // go on waiting
+};
+
+// While it lives, the calling plain thread promises to wake no goroutine, and to start no thread
+// that does. So the runtime can report a deadlock although the thread is there. A thread that has
+// used the runtime and has ended needs no promise. Nests. Does nothing on a goroutine.
+class [[nodiscard]] MAGPIE_API Bystander {
+ public:
+  Bystander() noexcept;
+  ~Bystander();
+  Bystander(const Bystander&) = delete;
+  Bystander& operator=(const Bystander&) = delete;
+
+ private:
+  const bool promises_;
 };
 
 // What SIGQUIT (Ctrl-\) does while a runtime runs, unless the program handles the signal itself.
@@ -49,7 +63,8 @@ struct Options {
   // A goroutine that runs longer than this gives way to goroutines that wait: a signal stops its
   // thread, wherever it is, and the thread sleeps until it is its turn again. That happens sooner
   // if no P is free and a timer is due or a goroutine was woken. Without preempt (or with
-  // MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P.
+  // MAGPIE_DEBUG=preempt=off) a loop that never calls the runtime keeps its P. A loop that calls it
+  // without ever waiting there gives way at such a call, after a tenth of a second of CPU time.
   std::chrono::microseconds time_slice{10'000};
   bool preempt = true;
   // 0: SIGURG. The runtime's threads let the signal in even if the caller of run() blocks it.
@@ -83,8 +98,7 @@ namespace detail {
 template <class R>
 using ResultOf =
     std::conditional_t<std::is_void_v<R>, char,
-                       std::conditional_t<std::is_reference_v<R>,
-                                          std::reference_wrapper<std::remove_reference_t<R>>, R>>;
+                       std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, R>>;
 
 [[MAGPIE_BUILT_ALIKE]] MAGPIE_API void run_main(const Options& options, void (*body)(void*),
                                                 void* argument);
@@ -113,6 +127,9 @@ auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
         try {
           if constexpr (std::is_void_v<Result>) {
             std::forward<F>(mine.main)();
+          } else if constexpr (std::is_reference_v<Result>) {
+            Result result = std::forward<F>(mine.main)();
+            mine.result.emplace(std::addressof(result));
           } else {
             mine.result.emplace(std::forward<F>(mine.main)());
           }
@@ -123,7 +140,7 @@ auto run(const Options& options, F&& main) -> std::invoke_result_t<F&&> {
       &call);
   if (call.error) std::rethrow_exception(std::move(call.error));
   if constexpr (std::is_reference_v<Result>) {
-    return static_cast<Result>(call.result->get());
+    return static_cast<Result>(**call.result);
   } else if constexpr (!std::is_void_v<Result>) {
     return std::move(*call.result);
   }
@@ -150,7 +167,8 @@ MAGPIE_API int num_cpu();
 // The number of goroutines that have been started and have not ended.
 MAGPIE_API std::size_t num_goroutines();
 
-// The number of OS threads that run goroutines. Two more threads serve them.
+// The number of OS threads that run goroutines. Two more threads serve them, or three with
+// Options::report_blocked_after or report_slow.
 MAGPIE_API int num_threads();
 
 // Changes the limit on threads and returns the old one. Threads above a lower limit stay. Throws

@@ -23,6 +23,8 @@ namespace magpie {
 // that wait go before the next writer. So a reader must not lock the mutex for reading again: it
 // would wait for a writer that waits for it.
 //
+// Readers on several cores use cache lines of their own while no writer comes. So it is large.
+//
 // May be destroyed as soon as nobody holds it or waits for it.
 class MAGPIE_API RWMutex {
  public:
@@ -40,7 +42,7 @@ class MAGPIE_API RWMutex {
   [[nodiscard]] bool try_lock() noexcept {
     if (try_lock_fast()) [[likely]]
       return true;
-    return (has_given() || detail::short_way.is_closed()) && try_lock_slow();
+    return (has_given() || is_striped() || detail::short_way.is_closed()) && try_lock_slow();
   }
 
   // Releases the mutex. Any goroutine or thread may unlock what another one has locked. Never
@@ -57,9 +59,13 @@ class MAGPIE_API RWMutex {
   // Blocks until no writer holds the mutex or waits for it; then the caller holds it with other
   // readers.
   void lock_shared() noexcept {
-    // The model runs its twin, RWWord::add_reader.
-    if (word_.fetch_add(1, std::memory_order_acquire) >= kWriter) [[unlikely]]
-      lock_shared_slow();
+    // The model runs its twin, RWWord::try_add_reader.
+    std::uint64_t now = word_.load(std::memory_order_relaxed);
+    bool is_in = now < kStripedLeast &&
+                 word_.compare_exchange_strong(now, now + 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed);
+    if (!is_in) [[unlikely]]
+      lock_shared_contended();
   }
 
   // Takes the mutex for reading. False: a writer holds it or waits for it. Never blocks.
@@ -116,6 +122,7 @@ class MAGPIE_API RWMutex {
   // Releases the mutex for one reader. Never blocks. Ends the program with a message if no reader
   // holds it.
   void unlock_shared() noexcept {
+    if (is_striped() && try_leave_stripe()) return;
     // The model runs its twin, RWWord::remove_reader.
     std::uint64_t before = word_.fetch_sub(1, std::memory_order_release);
     // no reader, or a writer
@@ -125,6 +132,8 @@ class MAGPIE_API RWMutex {
 
  private:
   static constexpr std::uint64_t kWriter = detail::ShortWay::kWriter;
+  static constexpr std::uint64_t kStripedLeast = std::uint64_t{1} << 30;
+  static constexpr unsigned kStripes = 4;
 
   struct Insides;
 
@@ -136,6 +145,7 @@ class MAGPIE_API RWMutex {
                                          std::memory_order_acquire, std::memory_order_relaxed);
   }
   bool try_lock_shared_fast() noexcept {
+    if (is_striped() && try_enter_stripe()) return true;
     std::uint64_t now = word_.load(std::memory_order_relaxed);
     while (now < kWriter) {
       if (word_.compare_exchange_weak(now, now + 1, std::memory_order_acquire,
@@ -148,6 +158,10 @@ class MAGPIE_API RWMutex {
   // unlock() has let a waiter in, and the waiter has not run yet. It may be a goroutine that run()
   // has dropped since.
   bool has_given() const noexcept { return given_.amount.load(std::memory_order_relaxed) != 0; }
+  bool is_striped() const noexcept {
+    std::uint64_t now = word_.load(std::memory_order_relaxed);
+    return now >= kStripedLeast && now < kWriter;
+  }
   bool try_lock_slow() noexcept;
   // Readers are counted. If the WRITER bit beside them is abandoned, they may hold the mutex: see
   // rw_mutex_core.h.
@@ -162,7 +176,10 @@ class MAGPIE_API RWMutex {
   bool lock_with(sched::CancelSource* source) noexcept;
   bool lock_shared_with(sched::CancelSource* source) noexcept;
   void unlock_slow() noexcept;
+  void lock_shared_contended() noexcept;
   void lock_shared_slow() noexcept;
+  bool try_enter_stripe() noexcept;
+  bool try_leave_stripe() noexcept;
   void unlock_shared_slow(std::uint64_t before) noexcept;
 
   // [rw-mutex]: src/sync/rw_mutex_core.h.
@@ -173,6 +190,16 @@ class MAGPIE_API RWMutex {
   detail::TransitStorage given_;
   detail::WaitStorage readers_;
   detail::WaitStorage writers_;
+
+  // When to open the stripes.
+  std::atomic<std::uint32_t> meetings_{0};       // atomic, a hint: of readers at the word
+  std::atomic<std::uint32_t> more_meetings_{0};  // atomic, a hint: before the one that opens
+  std::int64_t opened_ns_ = 0;                   // guarded by lock_
+
+  struct alignas(64) Stripe {
+    std::atomic<std::uint64_t> word{0};  // atomic [rw-mutex]
+  };
+  Stripe stripes_[kStripes];
 };
 
 }  // namespace magpie

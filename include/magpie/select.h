@@ -93,12 +93,12 @@ std::size_t select_and_finish(Finish finish, Cases&... cases) {
 
   SelectCase table[kCount + 1];  // kCount may be 0
   SelectCase* in_lock_order[kCount + 1];
-  Rest rest;
+  OtherCases others;
   std::size_t index = 0;
-  (cases.enter(table[index], rest, index), ...);  // each advances index
+  (cases.enter(table[index], others, index), ...);  // each advances index
 
-  Choice choice = select(rest.request(table, in_lock_order, kCount));
-  std::size_t chosen = rest.index_of(choice);
+  Choice choice = select(others.request(table, in_lock_order, kCount));
+  std::size_t chosen = others.index_of(choice);
   index = 0;
   ((index++ == chosen ? finish(cases, table[chosen].result) : void()), ...);
   return chosen;
@@ -136,9 +136,15 @@ template <detail::IsCase... Cases>
   return goes_on;
 }
 
+namespace detail {
+// Throws std::invalid_argument.
+MAGPIE_API void check_not_nil(const Chan<void>& ended);
+}  // namespace detail
+
 // As spawn(f), and closes `ended` when f has returned or thrown: select() waits for a goroutine by
 // on_recv(ended), and join() has its result then. Give each goroutine a channel of its own. If
-// run() drops the goroutine, the channel stays open.
+// run() drops the goroutine, the channel stays open. Throws std::invalid_argument for the nil
+// channel, and as spawn().
 //
 //   Chan<void> ended;
 //   JoinHandle<int> answer = spawn_closing(ended, [] { return ask(); });
@@ -146,6 +152,8 @@ template <detail::IsCase... Cases>
 template <class F>
 requires std::invocable<std::decay_t<F>>
 auto spawn_closing(const Chan<void>& ended, F&& f) {
+  detail::check_not_nil(ended);
+  detail::check_not_empty(f);
   return spawn([ended, call = std::decay_t<F>(std::forward<F>(f))]() mutable -> decltype(auto) {
     Defer close([&ended] { ended.close(); });
     return std::move(call)();
@@ -158,6 +166,11 @@ auto spawn_closing(const Chan<void>& ended, F&& f) {
 // after that its case is like that of a nil channel. A handler must not clear() the Selector.
 class MAGPIE_API Selector {
  public:
+  Selector() = default;
+  // A Selector that was moved from has no cases.
+  Selector(Selector&& other) noexcept;
+  Selector& operator=(Selector&& other) noexcept;
+
   // Each adds a case and returns its index. Handlers are as above. Throw std::length_error beyond
   // 65,536 cases, std::logic_error for a second otherwise().
   template <class T, class F = detail::NoHandler>

@@ -3,6 +3,7 @@
 
 #include <magpie/detail/cxx20.h>
 
+#include <algorithm>
 #include <concepts>
 #include <exception>
 #include <functional>
@@ -34,8 +35,9 @@ class SingleFlight {
   SingleFlight& operator=(const SingleFlight&) = delete;
 
   // Returns f(), called here, or a copy of what a call that runs already returns; blocks until that
-  // has ended. Throws what f threw, to all that wait for it; std::bad_alloc. f must not ask for the
-  // same key: it would wait for itself.
+  // has ended. Throws what f threw, to all that wait for it; std::bad_alloc; what copying, hashing
+  // and comparing keys throws, before f is called. f must not ask for the same key: it would wait
+  // for itself.
   template <class F>
   requires std::is_invocable_r_v<Value, F> Value call(const Key& key, F&& f) {
     return call(Context::background(), key, std::forward<F>(f));
@@ -105,14 +107,27 @@ class SingleFlight {
     }
   }
 
-  void land(Flight& flight) {
+  void land(Flight& flight) noexcept {
     {
       std::lock_guard hold(mutex_);
       // After a forget() there may be another one.
-      auto at = flights_.find(flight.key);
+      auto at = find_locked(flight);
       if (at != flights_.end() && at->second.get() == &flight) flights_.erase(at);
     }
     flight.landed.close();
+  }
+
+  // The hash, or the comparison, may throw, though it has not for the same key before. Those who
+  // wait for the flight must not wait for ever: then this looks at each flight, and erase() needs
+  // no hash that may throw: it is kept beside the key.
+  auto find_locked(const Flight& flight) noexcept {
+    try {
+      return flights_.find(flight.key);
+    } catch (...) {
+      (void)detail::caught();
+      return std::find_if(flights_.begin(), flights_.end(),
+                          [&](const auto& one) { return one.second.get() == &flight; });
+    }
   }
 
   Mutex mutex_;

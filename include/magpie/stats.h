@@ -17,8 +17,8 @@ struct ProcStats {
   bool idle = false;             // no thread holds it
   std::size_t queue_length = 0;  // goroutines in its ring and its inbox, runnext not counted
   bool has_runnext = false;
-  std::uint64_t ticks = 0;               // goroutines run in a time slice of their own
-  std::uint64_t switches = 0;            // goroutines run, inherited slices included
+  std::uint64_t ticks = 0;               // goroutines run in a turn of their own
+  std::uint64_t switches = 0;            // goroutines run, also in the turn of their waker
   std::uint64_t goroutines_started = 0;  // made by goroutines running on it
   std::uint64_t goroutines_ended = 0;
   std::uint64_t steals_tried = 0;  // looks at another P's queue
@@ -72,8 +72,9 @@ struct Stats {
   std::size_t waiting = 0;
 };
 
-// A snapshot. Each number is right, but not all belong to the same instant. Never blocks for long;
-// looks at every goroutine. Empty when no runtime runs.
+// A snapshot. Each number is right, but not all belong to the same instant. Looks at every
+// goroutine, which takes milliseconds if there are a million. Nobody is held up meanwhile: it takes
+// no lock for long, and a goroutine that calls it can be stopped. Empty when no runtime runs.
 MAGPIE_API Stats stats();
 
 }  // namespace magpie

@@ -15,6 +15,7 @@
 
 #include <magpie/context.h>
 #include <magpie/detail/api.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/caught.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/go.h>
@@ -47,6 +48,7 @@ class MAGPIE_API TaskGroup {
   // Throws as magpie::go.
   template <detail::GroupTask F>
   void go(F&& f) {
+    detail::check_not_empty(f);
     take_slot();
     start(std::forward<F>(f));
   }
@@ -54,6 +56,7 @@ class MAGPIE_API TaskGroup {
   // As go(), without waiting. False: as many run as set_limit() allows, and f is not called.
   template <detail::GroupTask F>
   bool try_go(F&& f) {
+    detail::check_not_empty(f);
     if (!try_take_slot()) return false;
     start(std::forward<F>(f));
     return true;
@@ -62,12 +65,14 @@ class MAGPIE_API TaskGroup {
   // As go(), until time is up. False: time was up, and f is not called. Any clock will do.
   template <class Rep, class Period, detail::GroupTask F>
   bool try_go_for(std::chrono::duration<Rep, Period> duration, F&& f) {
+    detail::check_not_empty(f);
     if (!take_slot_until(detail::deadline_after(duration))) return false;
     start(std::forward<F>(f));
     return true;
   }
   template <class Clock, class Duration, detail::GroupTask F>
   bool try_go_until(std::chrono::time_point<Clock, Duration> time, F&& f) {
+    detail::check_not_empty(f);
     bool taken = detail::wait_until(
         time, [this](detail::DeadlineNs deadline) { return take_slot_until(deadline); });
     if (taken) start(std::forward<F>(f));
@@ -78,12 +83,14 @@ class MAGPIE_API TaskGroup {
   // it returns false; f is not called. That context limits only the waiting; f gets the group's.
   template <detail::GroupTask F>
   void go(const Context& context, F&& f) {
+    detail::check_not_empty(f);
     std::error_code error;
     if (!take_slot(context, error)) detail::throw_over(error, "TaskGroup::go");
     start(std::forward<F>(f));
   }
   template <detail::GroupTask F>
   bool go(const Context& context, F&& f, std::error_code& error) {
+    detail::check_not_empty(f);
     if (!take_slot(context, error)) return false;
     start(std::forward<F>(f));
     return true;

@@ -161,10 +161,12 @@ Chan<TimePoint> after(std::chrono::duration<Rep, Period> duration) {
 }
 
 // Calls f in a new goroutine after the duration, and again after each reset() of the timer that it
-// returns; these calls may overlap. Throws std::logic_error if no runtime runs, std::bad_alloc.
+// returns; these calls may overlap. Throws std::logic_error if no runtime runs,
+// std::invalid_argument if f is an empty std::function or a null pointer, std::bad_alloc.
 template <class Rep, class Period, detail::Callable F>
 Timer after_func(std::chrono::duration<Rep, Period> duration, F&& f) {
   using Call = std::decay_t<F>;
+  detail::check_not_empty(f);
   return detail::make_call_timer(detail::deadline_after(duration),
                                  {std::make_shared<Call>(std::forward<F>(f)),
                                   [](void* object) { (*static_cast<Call*>(object))(); }});

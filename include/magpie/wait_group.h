@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <magpie/detail/api.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/deadline.h>
 #include <magpie/detail/wait_storage.h>
 #include <magpie/detail/with_context.h>
@@ -74,6 +75,7 @@ class MAGPIE_API WaitGroup {
   // captures of f are destroyed. Throws what magpie::go() throws.
   template <class F>
   void go(F&& f) {
+    detail::check_not_empty(f);
     Starting count(*this);
     try {
       using Call = std::optional<std::decay_t<F>>;

@@ -37,7 +37,8 @@ class MAGPIE_API WorkerPool {
   // destroyed.
   ~WorkerPool();
 
-  // Blocks while the queue is full. Throws ClosedChannel after close(), std::bad_alloc.
+  // Blocks while the queue is full. Throws ClosedChannel after close(), std::invalid_argument for
+  // an empty std::function or a null pointer, std::bad_alloc.
   template <detail::Callable F>
   void submit(F&& job) {
     jobs_.send(make_job(std::forward<F>(job)));
@@ -117,6 +118,7 @@ class MAGPIE_API WorkerPool {
 
   template <class F>
   static JobPointer make_job(F&& f) {
+    detail::check_not_empty(f);
     return std::make_unique<JobOf<std::decay_t<F>>>(std::forward<F>(f));
   }
 

@@ -31,6 +31,15 @@ long started_without_pause(long enough, long most) {
   return seen;
 }
 
+// Whether cond() becomes true, asked again and again without a yield.
+template <class Condition>
+bool eventually_without_waiting(Condition cond) {
+  const auto enough = support::cpu_time_of_this_thread() + std::chrono::seconds(20);
+  while (!cond())
+    if (support::cpu_time_of_this_thread() > enough) return false;
+  return true;
+}
+
 TEST(Options, ASpawnerGivesWayToThoseItStartedWhenItsTimeSliceIsOver) {
   run(Options{.procs = 1, .time_slice = std::chrono::microseconds(100)},
       [] { EXPECT_GE(started_without_pause(1, 50'000'000), 1); });
@@ -39,6 +48,33 @@ TEST(Options, ASpawnerGivesWayToThoseItStartedWhenItsTimeSliceIsOver) {
 TEST(Options, WithoutPreemptASpawnerIsNotInterrupted) {
   run(Options{.procs = 1, .time_slice = std::chrono::microseconds(1), .preempt = false},
       [] { EXPECT_EQ(started_without_pause(1, 20'000), 0); });
+}
+
+// It is interrupted seldom, but does not keep others waiting for ever.
+TEST(Options, WithoutPreemptAGoroutineThatCallsTheRuntimeWithoutWaitingGivesWayAtLast) {
+  run(Options{.procs = 1, .preempt = false}, [] {
+    std::atomic<bool> other_ran{false};
+    go([&other_ran] { other_ran = true; });
+    Chan<int> never(0);
+    const bool gave_way = eventually_without_waiting([&] {
+      EXPECT_FALSE(never.try_recv());
+      return other_ran.load();
+    });
+    EXPECT_TRUE(gave_way);
+  });
+}
+
+TEST(Options, WithoutPreemptTimersFireBesideALoopOfCallsThatDoNotWait) {
+  run(Options{.procs = 1, .preempt = false}, [] {
+    std::atomic<bool> fired{false};
+    auto timer = after_func(std::chrono::milliseconds(1), [&fired] { fired = true; });
+    Chan<int> self(1);
+    EXPECT_TRUE(eventually_without_waiting([&] {
+      EXPECT_TRUE(self.try_send(1));
+      EXPECT_TRUE(self.try_recv());
+      return fired.load();
+    }));
+  });
 }
 
 TEST(Options, AGoroutineThatOnlyJoinsInPlaceGivesWayToo) {
@@ -122,6 +158,38 @@ TEST(Options, ATimeSliceMayBeAsLongAsTheTypeAllows) {
       support::let_signals_in();
     EXPECT_FALSE(other_ran);
     EXPECT_TRUE(support::eventually([&] { return other_ran.load(); }));
+  });
+}
+
+// ---- plain threads and the detection of deadlocks
+
+// Threads come, wake a goroutine and end, so that now and then an M looks for a deadlock while one
+// of them is about to be gone. A deadlock that there is not would end the program.
+TEST(Deadlock, IsNotSeenInThreadsThatWakeAGoroutineAndEnd) {
+  for (int procs : {1, 3}) {
+    run(Options{.procs = procs}, [] {
+      Chan<int> values;
+      for (int i = 0; i < 300; ++i) {
+        std::thread([values, i] { values.send(i); }).detach();
+        EXPECT_EQ(values.recv(), i);
+      }
+    });
+  }
+}
+
+// A reader that waits for goroutines would hide a deadlock without its promise; see
+// tests/crash/deadlock_beside_bystander.cc. The promise is over with its object.
+TEST(Deadlock, AThreadThatPromisesNothingAnyMoreMayWakeAGoroutine) {
+  run(Options{.procs = 2}, [] {
+    WaitGroup done;
+    done.add(1);
+    std::thread waker([&] {
+      { Bystander nested, nested_again; }
+      EXPECT_TRUE(support::eventually([] { return stats().idle_procs == 2; }));
+      done.done();
+    });
+    done.wait();
+    waker.join();
   });
 }
 

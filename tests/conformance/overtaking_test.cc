@@ -12,12 +12,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ostream>
 #include <thread>
 #include <vector>
 
-#include "support/at_procs.h"
 #include "support/let_signals_in.h"
 #include "support/rt_test.h"
+#include "support/synthetic_machine.h"
 
 namespace magpie {
 namespace {
@@ -173,12 +174,28 @@ void count_from_thread(Count& count, MakeReady make_ready) {
   blocking([&] { maker.join(); });
 }
 
-class Overtaking : public support::AtProcs {
- protected:
-  std::uint64_t bound() const { return procs() == 1 ? kBound : kBound + kTurnsOfOtherPs; }
+// The machine is that of the test, or a text: then the global queue has a shard for each node.
+struct Machine {
+  const char* name;
+  int procs;
+  const char* topology = "";
 };
-INSTANTIATE_TEST_SUITE_P(AtProcs, Overtaking, support::kFewProcs,
-                         testing::PrintToStringParamName());
+void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
+
+class Overtaking : public testing::TestWithParam<Machine> {
+ protected:
+  int procs() const { return GetParam().procs; }
+  std::uint64_t bound() const { return procs() == 1 ? kBound : kBound + kTurnsOfOtherPs; }
+
+ private:
+  support::SyntheticMachine machine_{GetParam().topology};
+};
+INSTANTIATE_TEST_SUITE_P(On, Overtaking,
+                         testing::Values(Machine{"OneP", 1}, Machine{"TwoPs", 2},
+                                         Machine{"FourPs", 4},
+                                         Machine{"TwoNodes", 4, "node:2 core:2"},
+                                         Machine{"FourNodes", 4, "node:4"}),
+                         [](const auto& machine) { return machine.param.name; });
 
 TEST_P(Overtaking, OfGoroutinesThatPlainThreadsStartIsBounded) {
   run(Options{.procs = procs()}, [this] {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "base/os.h"
 #include "base/sanitizer.h"
 #include "sched/run/runtime.h"
+#include "support/blocked_signals.h"
 #include "support/let_signals_in.h"
 #include "support/no_descriptors.h"
 #include "support/os_faults.h"
@@ -206,6 +209,83 @@ TEST(Preemption, NobodyIsStoppedWhileNobodyWaits) {
     loops.wait();
     EXPECT_EQ(preemptions(), before);
     EXPECT_EQ(stats().total.handoffs, 0U);
+  });
+}
+
+// Touches that much of the stack, from the top down: an overflow meets the guard.
+[[gnu::noinline]] void use_stack(std::size_t bytes) {
+  auto* deep = static_cast<volatile char*>(__builtin_alloca(bytes));
+  for (std::size_t i = bytes; i > 4096; i -= 4096) deep[i - 1] = 1;
+}
+
+constexpr std::size_t kSmallStack = 32 * 1024;
+std::atomic<bool> loop_was_stopped{false};
+
+// A stack of that size takes as long to map as it takes until a loop is stopped.
+void* map_when_a_loop_is_stopped(void* address, std::size_t length, int protection, int flags,
+                                 int fd, off_t offset) {
+  if (length == kSmallStack && (flags & MAP_STACK) != 0) {
+    const auto end = std::chrono::steady_clock::now() + 2s;
+    while (sched::runtime->global.stopped() == 0 && std::chrono::steady_clock::now() < end) {
+    }
+    loop_was_stopped = true;
+  }
+  return mmap(address, length, protection, flags, fd, offset);
+}
+
+// The limit of stopped ones is reached at the moment at which a goroutine begins that asked for a
+// small stack. So it is put off, and its thread runs a stopped one. What the thread begins later
+// needs more than the small stack.
+TEST(Preemption, NoGoroutineBeginsOnAStackThatAnotherAskedFor) {
+  decltype(base::Os::map)::Function* const map = base::os().map;
+  run(Options{.procs = 2, .max_preempted = 1}, [] {
+    base::os().map = map_when_a_loop_is_stopped;
+    for (int round = 0; round < 5; ++round) {
+      loop_was_stopped = false;
+      WaitGroup all;
+      all.add(1);
+      go(GoOptions{.stack_size = kSmallStack}, [&all] {
+        use_stack(4 * 1024);
+        all.done();
+      });
+      for (int i = 0; i < 3; ++i) all.go([] { spin_until(loop_was_stopped); });
+      for (int i = 0; i < 20; ++i) {
+        all.go([] {
+          use_stack(64 * 1024);
+          blocking([] { usleep(1000); });
+        });
+      }
+      all.wait();
+    }
+  });
+  base::os().map = map;
+}
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, signal) == 1;
+}
+
+// A library may block all signals, and wait in between: then the thread keeps the mask. The
+// goroutines after that could not be stopped, and each would run on beside the others.
+TEST(Preemption, AThreadWhoseSignalAGoroutineBlockedLetsItInOnceItWasMissed) {
+  run(Options{.procs = 1}, [] {
+    std::atomic<bool> over{false};
+    auto deaf = spawn([&over] {
+      const ThreadLock same_thread;
+      sigset_t urgent;
+      sigemptyset(&urgent);
+      sigaddset(&urgent, SIGURG);
+      pthread_sigmask(SIG_BLOCK, &urgent, nullptr);
+      while (!is_pending(SIGURG)) let_signals_in();
+      EXPECT_TRUE(support::is_blocked(SIGURG));
+      yield();
+      EXPECT_FALSE(support::is_blocked(SIGURG));
+      over = true;
+    });
+    while (!over.load()) yield();  // others, for which the loop is to be stopped
+    deaf.join();
   });
 }
 

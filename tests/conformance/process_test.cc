@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/sanitizer.h"
+#include "support/blocked_signals.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -246,24 +247,18 @@ void on_each_thread(void (*look)()) {
   });
 }
 
-bool is_blocked(int signal) {
-  sigset_t mask;
-  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-  return sigismember(&mask, signal) == 1;
-}
-
 TEST(Signals, ThatOfPreemptionIsLetInWhateverTheCallerBlocksAndBlockedAgainAfterRun) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   on_each_thread([] {
-    EXPECT_FALSE(is_blocked(SIGURG));
-    EXPECT_TRUE(is_blocked(SIGUSR1));
+    EXPECT_FALSE(support::is_blocked(SIGURG));
+    EXPECT_TRUE(support::is_blocked(SIGUSR1));
   });
-  EXPECT_TRUE(is_blocked(SIGURG));
+  EXPECT_TRUE(support::is_blocked(SIGURG));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  on_each_thread([] { EXPECT_FALSE(is_blocked(SIGURG)); });
-  EXPECT_FALSE(is_blocked(SIGURG));
+  on_each_thread([] { EXPECT_FALSE(support::is_blocked(SIGURG)); });
+  EXPECT_FALSE(support::is_blocked(SIGURG));
 }
 
 TEST(Threads, KeepTheSchedulingPolicyOfTheCaller) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/rt_test.h"
@@ -140,6 +141,22 @@ RT_TEST(Selector, AValueWhoseMoveThrowsIsSentTheNextTime) {
     ASSERT_TRUE(received);
     EXPECT_EQ(received->value, 3);
   }
+}
+
+RT_TEST(Selector, ThatWasMovedFromHasNoCasesAndMayBeUsedAgain) {
+  Chan<int> a(1);
+  Selector one;
+  one.recv(a);
+  one.otherwise();
+  Selector other = std::move(one);
+  EXPECT_EQ(other.size(), 2u);
+  EXPECT_EQ(one.size(), 0u);
+  EXPECT_EQ(one.otherwise(), 0u);
+  EXPECT_EQ(one.select(), 0u);
+  one = std::move(other);
+  EXPECT_EQ(one.size(), 2u);
+  EXPECT_EQ(other.otherwise(), 0u);
+  EXPECT_EQ(one.select(), 1u);
 }
 
 }  // namespace

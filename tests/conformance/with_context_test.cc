@@ -1,9 +1,11 @@
 // with_context_test.cc: what all waits with a Context promise, and what is special to some.
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
+#include <magpie/process.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -240,6 +242,127 @@ RT_TEST(WithContext, ASleepEndsEarlyByItAndOtherwiseInTime) {
   EXPECT_EQ(error, kTimedOut);
   EXPECT_TRUE(sleep_for(1us, Context::background(), error));
   EXPECT_FALSE(error);
+}
+
+// ---- what closes, or is asked to stop, at a deadline whose run() has ended
+
+TEST(WithContext, AThreadThatWaitsForDoneIsWokenAtADeadlineWhoseRunEndedMeanwhile) {
+  for (bool selects : {false, true}) {
+    std::optional<Context> soon;
+    std::optional<std::thread> waiter;
+    std::atomic<bool> begins{false}, woken{false};
+    run([&] {
+      soon = Context::background().with_timeout(100ms);
+      Chan<void> done = soon->done();
+      waiter.emplace([&, done] {
+        begins = true;
+        if (selects) {
+          select(on_recv(done), on_recv(Chan<int>()));
+        } else {
+          EXPECT_FALSE(done.recv());
+        }
+        woken = true;
+      });
+      while (!begins) yield();
+    });
+    EXPECT_TRUE(support::eventually([&] { return woken.load(); })) << selects;
+    if (!woken) soon->cancel();
+    waiter->join();
+    EXPECT_EQ(soon->err(), kTimedOut);
+    EXPECT_GE(std::chrono::steady_clock::now(), *soon->deadline());
+  }
+}
+
+TEST(WithContext, DoneClosesInALaterRunAtTheDeadlineOfAnEarlierOne) {
+  for (bool selects : {false, true}) {
+    std::optional<Context> soon, child;
+    Chan<void> done = Chan<void>::nil();
+    run([&] {
+      soon = Context::background().with_timeout(50ms);
+      child = soon->with_cancel();
+      done = child->done();
+    });
+    run([&] {
+      auto waiter = spawn([&] {
+        if (selects) {
+          select(on_recv(done), on_recv(Chan<int>()), on_timeout(1h));
+        } else {
+          (void)done.recv();
+        }
+      });
+      bool ended = waiter.try_join_for(support::kGenerousLimit);
+      EXPECT_TRUE(ended) << selects;
+      EXPECT_EQ(child->err(), kTimedOut);
+      if (!ended) child->cancel();
+    });
+  }
+}
+
+TEST(WithContext, ATimeoutEndsAReceiveFromDoneBeforeTheDeadline) {
+  std::optional<Context> late;
+  run([&] { late = Context::background().with_timeout(1h); });
+  EXPECT_FALSE(late->done().try_recv_for(1us));  // on a plain thread
+  EXPECT_EQ(select(on_recv(late->done()), on_timeout(1us)), 1u);
+  EXPECT_EQ(select(on_recv(late->done()), otherwise()), 1u);
+  std::error_code error;
+  Context cancelled = cancellable();
+  run([&] {
+    EXPECT_FALSE(late->done().try_recv_for(1us));
+    EXPECT_EQ(select(on_recv(late->done()), on_timeout(1us)), 1u);
+    go([&] { cancelled.cancel(); });
+    EXPECT_FALSE(late->done().recv(cancelled, error));
+    EXPECT_EQ(error, kCancelled);
+  });
+  EXPECT_FALSE(late->cancelled());
+}
+
+TEST(WithContext, AStopTokenOfALaterRunIsAskedAtTheDeadlineOfAnEarlierOne) {
+  std::optional<Context> soon, child;
+  run([&] {
+    soon = Context::background().with_timeout(50ms);
+    child = soon->with_cancel();
+  });
+  run([&] {
+    Chan<void> called;
+    AfterFunc function = child->after_func([=] { called.close(); });
+    EXPECT_FALSE(called.try_recv_for(support::kGenerousLimit));
+    EXPECT_TRUE(called.closed());
+    EXPECT_EQ(child->err(), kTimedOut);
+    EXPECT_TRUE(child->stop_token().stop_requested());
+  });
+}
+
+TEST(WithContext, AReadInALaterRunEndsAtTheDeadlineOfAnEarlierOne) {
+  std::optional<Context> soon;
+  run([&] { soon = Context::background().with_timeout(50ms); });
+  run([&] {
+    net::Pipe pipe = net::pipe();
+    auto reader = spawn([&] {
+      std::byte byte;
+      std::error_code error;
+      (void)pipe.reader.read({&byte, 1}, *soon, error);
+      return error;
+    });
+    std::optional<std::error_code> error = reader.try_join_for(support::kGenerousLimit);
+    EXPECT_EQ(error, kTimedOut);
+    if (!error) pipe.reader.close();
+  });
+}
+
+TEST(WithContext, AWaitForAProcessInALaterRunEndsAtTheDeadlineOfAnEarlierOne) {
+  std::optional<Context> soon;
+  run([&] { soon = Context::background().with_timeout(50ms); });
+  run([&] {
+    Process sleeps = Process::spawn({"sleep", "3600"});
+    auto waiter = spawn([&] {
+      std::error_code error;
+      (void)sleeps.wait(*soon, error);
+      return error;
+    });
+    std::optional<std::error_code> error = waiter.try_join_for(support::kGenerousLimit);
+    EXPECT_EQ(error, kTimedOut);
+    sleeps.kill();
+  });
 }
 
 }  // namespace

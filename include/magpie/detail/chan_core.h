@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <magpie/detail/api.h>
 #include <magpie/detail/with_context.h>
@@ -34,9 +35,20 @@ struct NilTag {
   explicit NilTag() = default;
 };
 
+// Looks after a time at which the channel is to be closed: for receivers that no timer does it for.
+class ChanWatch {
+ public:
+  virtual ~ChanWatch() = default;
+  // Until when the caller may wait before it calls notice(). kNoDeadline: it need not.
+  virtual DeadlineNs deadline() const = 0;
+  // Closes the channel if the time has come.
+  virtual void notice() = 0;
+};
+
 // A channel with one reference. Throws std::length_error for a capacity that exceeds the address
 // space, std::bad_alloc.
 MAGPIE_API ChanCore* make_channel(const ElementKind& kind, std::size_t capacity);
+void set_watch(ChanCore* core, std::unique_ptr<ChanWatch> watch) noexcept;  // before it is shared
 MAGPIE_API void destroy_channel(ChanCore* core) noexcept;  // the last reference is gone
 
 inline void share(ChanCore* core) noexcept {

@@ -25,7 +25,7 @@ template <class V, class T>
 concept SendableAs = !std::is_void_v<T> && std::is_constructible_v<T, V&&>;
 
 // The cases of one select that name no channel.
-struct Rest {
+struct OtherCases {
   bool has_otherwise = false;
   bool has_timeout = false;
   std::size_t otherwise = 0;  // their indices
@@ -127,7 +127,7 @@ class ReceiveCase : public ChannelCase {
   ReceiveCase(const Chan<T>& channel, F f)
       : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+  void enter(SelectCase& entry, OtherCases&, std::size_t& index) {
     entry.channel = channel_;
     entry.slot = slot_.address();
     entry.direction = Direction::receive;
@@ -147,7 +147,7 @@ class ReceiveCase<void, F> : public ChannelCase {
   ReceiveCase(const Chan<void>& channel, F f)
       : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+  void enter(SelectCase& entry, OtherCases&, std::size_t& index) {
     entry.channel = channel_;
     entry.direction = Direction::receive;
     ++index;
@@ -170,7 +170,7 @@ class SendCase : public ChannelCase {
         value_(std::forward<V>(value)),
         handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+  void enter(SelectCase& entry, OtherCases&, std::size_t& index) {
     out_.emplace(value_);
     entry.channel = channel_;
     entry.slot = out_->address();
@@ -196,7 +196,7 @@ class SendCase<void, F> : public ChannelCase {
   SendCase(const Chan<void>& channel, F f)
       : channel_(ChanAccess::core(channel)), handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) {
+  void enter(SelectCase& entry, OtherCases&, std::size_t& index) {
     entry.channel = channel_;
     entry.direction = Direction::send;
     ++index;
@@ -219,12 +219,12 @@ class DoneCase : public ChannelCase {
   DoneCase(Context context, F f)
       : context_(std::move(context)), done_(context_.done()), handler_(std::move(f)) {}
 
-  void enter(SelectCase& entry, Rest& rest, std::size_t& index) {
+  void enter(SelectCase& entry, OtherCases& others, std::size_t& index) {
     (void)end_of(context_);
     entry.channel = ChanAccess::core(done_);
     entry.direction = Direction::receive;
     std::int64_t ns = time_to_watch(context_);
-    if (ns != kNoDeadline) rest.add_timeout(index, ns);
+    if (ns != kNoDeadline) others.add_timeout(index, ns);
     ++index;
   }
   decltype(auto) finish(ChanResult) {
@@ -243,7 +243,9 @@ class TimeoutCase : public ChannelCase {
  public:
   TimeoutCase(std::int64_t ns, F f) : ns_(ns), handler_(std::move(f)) {}
 
-  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_timeout(index++, ns_); }
+  void enter(SelectCase&, OtherCases& others, std::size_t& index) {
+    others.add_timeout(index++, ns_);
+  }
   decltype(auto) finish(ChanResult) { return handler_(); }
 
  private:
@@ -256,8 +258,8 @@ class DeadlineCase : public ChannelCase {
  public:
   DeadlineCase(DeadlineNs deadline, F f) : deadline_(deadline), handler_(std::move(f)) {}
 
-  void enter(SelectCase&, Rest& rest, std::size_t& index) {
-    rest.add_timeout(index++, time_left());
+  void enter(SelectCase&, OtherCases& others, std::size_t& index) {
+    others.add_timeout(index++, time_left());
   }
   decltype(auto) finish(ChanResult) { return handler_(); }
 
@@ -278,7 +280,7 @@ class OtherwiseCase {
   static constexpr int kIsOtherwise = 1;
   explicit OtherwiseCase(F f) : handler_(std::move(f)) {}
 
-  void enter(SelectCase&, Rest& rest, std::size_t& index) { rest.add_otherwise(index++); }
+  void enter(SelectCase&, OtherCases& others, std::size_t& index) { others.add_otherwise(index++); }
   decltype(auto) finish(ChanResult) { return handler_(); }
 
  private:
@@ -287,9 +289,9 @@ class OtherwiseCase {
 
 // Each case has finish(), which calls the handler and returns what that returns.
 template <class Case>
-concept IsCase = requires(std::remove_cvref_t<Case>& one, SelectCase& entry, Rest& rest,
+concept IsCase = requires(std::remove_cvref_t<Case>& one, SelectCase& entry, OtherCases& others,
                           std::size_t& index, ChanResult result) {
-  one.enter(entry, rest, index);
+  one.enter(entry, others, index);
   one.finish(result);
 };
 

@@ -15,7 +15,7 @@ namespace magpie::detail {
 
 struct MAGPIE_API AnyCase {
   virtual ~AnyCase() = default;
-  virtual void enter(SelectCase& entry, Rest& rest, std::size_t& index) = 0;
+  virtual void enter(SelectCase& entry, OtherCases& others, std::size_t& index) = 0;
   virtual void finish(ChanResult result) = 0;
 };
 
@@ -23,8 +23,8 @@ template <class Case>
 struct Kept : AnyCase {
   template <class... Args>
   explicit Kept(Args&&... args) : one(std::forward<Args>(args)...) {}
-  void enter(SelectCase& entry, Rest& rest, std::size_t& index) override {
-    one.enter(entry, rest, index);
+  void enter(SelectCase& entry, OtherCases& others, std::size_t& index) override {
+    one.enter(entry, others, index);
   }
   void finish(ChanResult result) override { (void)one.finish(result); }
 
@@ -47,7 +47,7 @@ class KeptSend : public AnyCase {
   KeptSend(const Chan<T>& channel, V&& value, G&& f)
       : channel_(channel), value_(std::forward<V>(value)), handler_(std::forward<G>(f)) {}
 
-  void enter(SelectCase& entry, Rest&, std::size_t& index) override {
+  void enter(SelectCase& entry, OtherCases&, std::size_t& index) override {
     ++index;
     if (!out_ && !prepare()) return;
     entry.channel = ChanAccess::core(channel_);

@@ -10,12 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace magpie::detail {
+#include <magpie/detail/callable.h>
 
-template <class F>
-inline constexpr bool kMayBeEmpty = std::is_pointer_v<F> || std::is_member_pointer_v<F>;
-template <class Signature>
-inline constexpr bool kMayBeEmpty<std::function<Signature>> = true;
+namespace magpie::detail {
 
 template <class Signature>
 class SharedFunction;

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include <magpie/detail/api.h>
+#include <magpie/detail/callable.h>
 #include <magpie/detail/caught.h>
 #include <magpie/detail/with_context.h>
 
@@ -104,9 +105,9 @@ struct Stored {
   }
   static void destroy(void* payload) noexcept {
     if constexpr (kInline) {
-      std::destroy_at(&in(payload));
+      std::destroy_at(std::addressof(in(payload)));
     } else {
-      delete &in(payload);
+      delete std::addressof(in(payload));
     }
   }
 };
@@ -149,6 +150,7 @@ Task* make_task_with(const GoOptions* options, Args&&... args) {
 template <class F, class... Args>
 void start_detached(const GoOptions* options, F&& f, Args&&... args) {
   using Body = Call<std::decay_t<F>, std::decay_t<Args>...>;
+  check_not_empty(f);
   Task* task = make_task_with<Body>(options, std::forward<F>(f), std::forward<Args>(args)...);
   start_task(task, [](void* payload, TaskOrder order) {
     struct Destroy {
@@ -171,7 +173,7 @@ class Outcome {
   Outcome(const Outcome&) = delete;
   Outcome& operator=(const Outcome&) = delete;
   ~Outcome() {
-    if (kind_ == Kind::value) std::destroy_at(&value_);
+    if (kind_ == Kind::value) std::destroy_at(std::addressof(value_));
     if (kind_ != Kind::error) return;
 #ifndef NDEBUG
     if (error_ != nullptr) warn_of_lost(error_);
@@ -184,11 +186,12 @@ class Outcome {
     try {
       if constexpr (std::is_void_v<R>) {
         call();
-        new (&value_) Value{};
+        ::new (static_cast<void*>(std::addressof(value_))) Value{};
       } else if constexpr (std::is_reference_v<R>) {
-        new (&value_) Value(std::addressof(call()));
+        R result = call();
+        ::new (static_cast<void*>(std::addressof(value_))) Value(std::addressof(result));
       } else {
-        new (&value_) Value(call());
+        ::new (static_cast<void*>(std::addressof(value_))) Value(call());
       }
       kind_ = Kind::value;
     } catch (...) {
@@ -273,6 +276,7 @@ TaskRef start_joinable(const GoOptions* options, F&& f, Args&&... args) {
   using Payload = JoinablePayload<R>;
   constexpr bool fits = sizeof(Whole) <= Payload::kBytes && alignof(Whole) <= kInlineAlign;
 
+  check_not_empty(f);
   Task* task = make_task(options);
   Payload* payload = new (payload_of(task)) Payload;
   Whole* whole;

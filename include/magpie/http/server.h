@@ -89,7 +89,7 @@ class MAGPIE_API Server {
   // Wraps all handlers, and all answers that the server gives without one: 404, 405, 413, and its
   // answers to bytes that are no request (400, 408, 414, 431, 505). Such requests have an empty
   // method and path if none was understood. The first middleware is the outermost. Throws
-  // std::logic_error once a connection has been served.
+  // std::invalid_argument for an empty one, std::logic_error once a connection has been served.
   void use(Middleware middleware);
 
   // Listens at "127.0.0.1:8080", ":8080", "localhost:0", or at a Unix socket: "unix:/path", or

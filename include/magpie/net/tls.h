@@ -54,6 +54,9 @@ class MAGPIE_API TlsClientConfig {
   // (errc::no_such_file_or_directory, ...).
   explicit TlsClientConfig(const Options& options);
   TlsClientConfig() : TlsClientConfig(Options()) {}
+  // Without exceptions. After an error it is empty, and connections with it fail with
+  // errc::invalid_argument.
+  TlsClientConfig(const Options& options, std::error_code& error);
 
   struct State;
   const std::shared_ptr<State>& state() const { return state_; }
@@ -98,9 +101,12 @@ class MAGPIE_API TlsServerConfig {
   // Throws std::system_error if a file cannot be read or the key does not fit,
   // std::invalid_argument for options that contradict each other.
   explicit TlsServerConfig(const Options& options);
+  // Without exceptions; options that contradict each other are errc::invalid_argument. After an
+  // error it is empty, and listening and connections with it fail with errc::invalid_argument.
+  TlsServerConfig(const Options& options, std::error_code& error);
 
   // Reads the files again, for connections that begin from now on. Throws as the constructor; then
-  // nothing has changed.
+  // nothing has changed. Throws std::invalid_argument if it is empty.
   void reload() const;
   void reload(std::error_code& error) const;
 
@@ -131,6 +137,7 @@ class MAGPIE_API TlsConn : public Stream {
   // Blocks. Throws as both.
   static TlsConn connect(std::string_view host_and_port,
                          const TlsClientConfig& config = TlsClientConfig());
+  static TlsConn connect(std::string_view host_and_port, std::error_code& error);
   static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
                          std::error_code& error);
   static TlsConn connect(std::string_view host_and_port, const TlsClientConfig& config,
