@@ -150,8 +150,8 @@ class Machine {
     std::int64_t shown = 0;     // how many of them searchers see
     std::vector<Timer> timers;  // a heap
     std::int32_t ticks_to_look = 0, turns_to_clock = 0;
-    std::uint64_t ticks = 0, inherited = 0, inbox_tick = 0, chain_tick = 0;
-    Ns chain_since = 0;
+    std::uint64_t ticks = 0, inherited = 0, inbox_tick = 0;
+    sched::policy::ChainClock chain_clock;
     std::uint32_t budget = sched::policy::kSpinLeast;
     int round = 0;
     std::uint32_t victim = kNoVictim;

@@ -101,8 +101,9 @@ TaskId Machine::take_at_hand(std::uint32_t p, Ns& cost) {
   if (proc.turns_to_clock <= 0) {
     proc.turns_to_clock = rules::kTurnsPerClock;
     proc.ticks_to_look -= rules::kTicksPerClock;
-    if (std::exchange(proc.chain_tick, proc.ticks) != proc.ticks) proc.chain_since = now_;
-    if (now_ - proc.chain_since >= rules::kLongestChainNs) {
+    using rules::ChainClock;
+    const auto verdict = proc.chain_clock.look(proc.ticks, now_, ChainClock::Because::turns_passed);
+    if (verdict == ChainClock::Verdict::gives_way) {
       proc.ticks_to_look = 0;
       const TaskId task = std::exchange(proc.runnext, kNoTask);
       if (task != kNoTask) {

@@ -46,6 +46,44 @@ inline constexpr std::int32_t kTurnsPerClock = 64;
 inline constexpr std::int32_t kTicksPerClock = 16;
 // A chain is a series of goroutines that each wake the next one. After this long it gives way.
 inline constexpr std::int64_t kLongestChainNs = 1'000'000;
+inline constexpr std::int64_t kLongestOverrunNs = 3'000'000;
+
+// Ends the chains of a P, so that they share its time and not its turns. A chain of short steps
+// looks at the clock often, and ends in time. One of long steps runs until sysmon asks for its end,
+// which comes late. What it ran over its time, the chain that follows it at once may have too.
+class ChainClock {
+ public:
+  enum class Because : std::uint8_t { turns_passed, sysmon_asks };
+  enum class Verdict : std::uint8_t { goes_on, gives_way };
+
+  // The chain belongs to this tick of its P.
+  [[nodiscard]] constexpr Verdict look(std::uint64_t tick, std::int64_t now_ns, Because because) {
+    if (tick != tick_) begin(tick, now_ns);
+    std::int64_t passed = now_ns - since_ns_;
+    // Where the beginning is known, sysmon's request only makes the P look.
+    bool must_end = because == Because::sysmon_asks && !knows_beginning_;
+    if (!must_end && passed < most_ns_) return Verdict::goes_on;
+    most_ns_ = kLongestChainNs + std::clamp<std::int64_t>(passed - most_ns_, 0, kLongestOverrunNs);
+    ended_tick_ = tick;
+    ended_ns_ = now_ns;
+    return Verdict::gives_way;
+  }
+
+ private:
+  constexpr void begin(std::uint64_t tick, std::int64_t now_ns) {
+    tick_ = tick;
+    knows_beginning_ = ended_ns_ != 0 && tick == ended_tick_ + 1;
+    since_ns_ = knows_beginning_ ? ended_ns_ : now_ns;
+    if (!knows_beginning_) most_ns_ = kLongestChainNs;
+  }
+
+  std::uint64_t tick_ = 0;
+  std::int64_t since_ns_ = 0;
+  std::int64_t most_ns_ = kLongestChainNs;
+  bool knows_beginning_ = false;
+  std::uint64_t ended_tick_ = 0;  // of the last chain that gave way
+  std::int64_t ended_ns_ = 0;
+};
 
 inline constexpr std::uint32_t kInboxPlaces = 32;
 

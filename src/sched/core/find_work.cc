@@ -108,12 +108,12 @@ G* take_stopped_if_due(M* m) {
   P* p = m->p;
   p->turns_to_clock = kTurnsPerClock;
   p->ticks_to_look = p->ticks_to_look - kTicksPerClock;
-  std::int64_t now = base::now_ns();
-  std::uint64_t tick = p->counters.ticks.read();
-  if (std::exchange(p->chain_tick, tick) != tick) p->chain_since_ns = now;
-  bool is_over = p->chain_is_over.load(base::relaxed);
-  if (is_over) p->chain_is_over.store(false, base::relaxed);
-  if (!is_over && now - p->chain_since_ns < policy::kLongestChainNs) return;
+  bool is_asked = p->chain_must_end.load(base::relaxed);
+  if (is_asked) p->chain_must_end.store(false, base::relaxed);
+  using policy::ChainClock;
+  auto because = is_asked ? ChainClock::Because::sysmon_asks : ChainClock::Because::turns_passed;
+  auto verdict = p->chain_clock.look(p->counters.ticks.read(), base::now_ns(), because);
+  if (verdict == ChainClock::Verdict::goes_on) return;
   p->ticks_to_look = 0;
   if (G* g = p->queue.next.take()) {
     put_last(m, g);  // the ring is not empty now

@@ -70,8 +70,7 @@ struct alignas(base::kCacheLine) P {
   base::Relaxed<std::int32_t> ticks_to_look = 0;
   base::Relaxed<std::int32_t> turns_to_clock = 0;
   std::uint64_t inbox_tick = 0;  // the tick of the inbox's last turn
-  std::uint64_t chain_tick = 0;  // the tick that the chain belongs to, see end_chain_if_long()
-  std::int64_t chain_since_ns = 0;
+  policy::ChainClock chain_clock;
   std::uint64_t slice_turn = 0;  // turns_begun() when the spawner's slice began, see slice.h
   std::int64_t slice_since_ns = 0;
   base::Relaxed<bool> slice_over = false;  // sysmon sets it too, see end_turn_of_joiner()
@@ -133,10 +132,10 @@ struct alignas(base::kCacheLine) P {
 
   // Sysmon calls this when the chain is too long (policy::kLongestChainNs).
   void end_chain() {
-    chain_is_over.store(true, base::relaxed);  // relaxed, both: a request
+    chain_must_end.store(true, base::relaxed);  // relaxed, both: a request
     turns_to_clock = 0;
   }
-  base::Atomic<bool> chain_is_over{false};  // atomic, a hint: a request of sysmon's
+  base::Atomic<bool> chain_must_end{false};  // atomic, a hint: a request of sysmon's
 
   // has_out_of_sight: anyone may ask whether goroutines wait here that only the holder can take.
   // is_empty: the holder asks whether nothing waits here.
