@@ -19,6 +19,7 @@
 
 #include "sched/core/m.h"
 #include "sched/current.h"
+#include "support/forked_child.h"
 #include "support/rt_test.h"
 
 namespace magpie {
@@ -238,9 +239,7 @@ TEST(Dump, OfAGoroutineIsABlockingCallAllTheTime) {
 }
 
 TEST(Dump, WorksInTheChildOfAForkWhileAThreadDumps) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a fork()";
-#endif
+  if (const char* trouble = support::trouble_of_forked_child()) GTEST_SKIP() << trouble;
   std::atomic<bool> is_over{false};
   run([&] {
     std::thread dumper([&] {
