@@ -151,28 +151,38 @@ TEST_P(AtProcs, TimersFireWhileAThreadSleepsInThePoller) {
   });
 }
 
+// Of two goroutines one sleeps, the other waits for a connection and then loops until the first has
+// slept. Returns whether both waited at the same time, before the connection was written to.
+bool loop_beside_a_timer() {
+  auto pair = tcp_pair();
+  std::atomic<bool> fired = false;
+  WaitGroup all;
+  all.go([&] {
+    sleep_for(100ms);
+    fired = true;
+  });
+  all.go([&] {
+    read_text(pair.server, 1);
+    while (!fired.load(std::memory_order_relaxed)) {
+    }
+  });
+  bool both = false;
+  EXPECT_TRUE(support::eventually([&] {
+    both = stats().waiting == 2;
+    return both || fired;
+  }));
+  if (both) sleep_for(10ms);
+  both = both && !fired;
+  pair.client.write("x");
+  all.wait();
+  return both;
+}
+
 // The keeper of the timer duty is called to a goroutine that then loops: another M has to take the
 // duty.
 TEST(Network, ATimerFiresAlthoughWhoeverSleptUntilItWasCalledAway) {
   for (int procs : {2, 4}) {  // one of them is idle
-    run(Options{.procs = procs}, [] {
-      auto pair = tcp_pair();
-      std::atomic<bool> fired = false;
-      WaitGroup all;
-      all.go([&] {
-        sleep_for(100ms);
-        fired = true;
-      });
-      all.go([&] {
-        read_text(pair.server, 1);
-        while (!fired.load(std::memory_order_relaxed)) {
-        }
-      });
-      ASSERT_TRUE(support::waiting(2));
-      sleep_for(10ms);
-      pair.client.write("x");
-      all.wait();
-    });
+    run(Options{.procs = procs}, [] { EXPECT_TRUE(support::eventually(loop_beside_a_timer)); });
   }
 }
 

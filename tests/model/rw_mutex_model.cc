@@ -359,6 +359,8 @@ int main(int argc, char** argv) {
   return model::Runs(argc, argv)
       .explore<Use<'w', 'r', '-'>>("a writer, a reader", model::full())
       .explore<Use<'w', 'w', '-'>>("two writers", model::bounded(6))
+      .explore<Use<'w', 'c', 'w'>>("a writer that gives up, two writers", model::bounded(3))
+      .explore<Use<'c', 'r', 'r'>>("a writer that gives up, two readers", model::bounded(4))
       .explore<Use<'w', 'w', 'd'>>("two writers, a reader that is dropped", model::bounded(3))
       .explore<Use<'w', 'w', 'r'>>("two writers, a reader", model::bounded(3))
       .explore<Use<'w', 'r', 'r'>>("a writer, two readers", model::bounded(4))
@@ -367,8 +369,6 @@ int main(int argc, char** argv) {
       .explore<Use<'w', 'w', 'w'>>("three writers", model::bounded(3))
       .explore<Use<'c', 'r', '-'>>("a writer that gives up, a reader", model::full())
       .explore<Use<'w', 'q', '-'>>("a writer, a reader that gives up", model::full())
-      .explore<Use<'c', 'r', 'r'>>("a writer that gives up, two readers", model::bounded(4))
-      .explore<Use<'w', 'c', 'w'>>("a writer that gives up, two writers", model::bounded(3))
       .explore<Use<'w', 'c', 'r'>>("a writer that gives up, a writer, a reader", model::bounded(3))
       .explore<Use<'c', 'c', 'r'>>("two writers that give up, a reader", model::bounded(3))
       .explore<Use<'c', 'q', 'r'>>("a writer and a reader that give up, a reader",
