@@ -41,8 +41,12 @@ M* enter_runtime_slow(M* m) {
   if (m->grip.keep()) {
     bool is_asked = m->p->must_give_way;
     if (is_asked) m->p->must_give_way = false;
-    bool stays =
-        m->current->bound || !(is_asked || (runtime->options.preempt && runtime->chaos.one_in(2)));
+    if (m->current->bound) {
+      bool is_over = m->current->state.load(base::relaxed) != GState::running;
+      if (is_asked && !is_over) yield_bound(m, m->current);
+      return m;
+    }
+    bool stays = !(is_asked || (runtime->options.preempt && runtime->chaos.one_in(2)));
     return stays ? m : switch_away(m, m->current, nullptr, give_way, nullptr);
   }
   if (m->signalled.load(base::relaxed)) [[unlikely]]
