@@ -195,6 +195,7 @@ void* deliver_signals(void*) {
     let_in_what_is_wanted();
     registry().changed.wait();
     deliver_pending();
+    sched::note_library_thread_has_acted();
   }
   return nullptr;
 }

@@ -28,7 +28,10 @@ class Visit {
 // is no such thread.
 void set_library_thread(bool (*is_awaited)());
 
-// The calling thread is that thread: its visits do not count (deadlock.h).
+// The calling thread is that thread: its visits do not count (deadlock.h). It calls the second
+// whenever it has done what it is there for. It may have woken nobody, and an M that saw it busy
+// looks for a deadlock again.
 void visit_unnoted();
+void note_library_thread_has_acted();
 
 }  // namespace magpie::sched

@@ -37,6 +37,7 @@ constexpr std::int64_t kFirstLookGapNs = 1'000'000, kLastLookGapNs = 10'000'000'
 // atomic, a hint: when to look again, and after how long the time after that
 base::Atomic<std::int64_t> deadlock_look_ns{timer::kNever};
 base::Atomic<std::int64_t> look_gap_ns{kFirstLookGapNs};
+base::Atomic<std::uint64_t> looked_at_turns{0};
 
 [[gnu::noinline]] bool is_there(pid_t thread) {
   return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
@@ -60,6 +61,7 @@ void note_number(pid_t mine) {
 }  // namespace
 
 int count_bystanders() { return bystanders.load(base::seq_cst); }
+bool is_bystander() { return promises != 0; }
 
 void note_ending_thread() {
   note_number(gettid());
@@ -83,7 +85,11 @@ bool some_are_ending() {
 }
 
 // A thread that does not end for seconds is given up: the destructors of its thread_locals wait.
-void look_for_deadlock_again() {
+void look_for_deadlock_again(std::uint64_t turns) {
+  if (looked_at_turns.load(base::relaxed) != turns) {
+    looked_at_turns.store(turns, base::relaxed);
+    look_gap_ns.store(kFirstLookGapNs, base::relaxed);
+  }
   std::int64_t gap = look_gap_ns.load(base::relaxed);
   bool looks = gap <= kLastLookGapNs;
   deadlock_look_ns.store(looks ? base::now_ns() + gap : timer::kNever, base::relaxed);

@@ -14,8 +14,10 @@
 
 namespace magpie::sched {
 
-// How many there are.
+// How many there are, and whether the calling thread is one. Its visits do not count (outsider.cc):
+// they are no reason to doubt a deadlock.
 int count_bystanders();
+bool is_bystander();
 
 // The calling plain thread ends; it is inside the runtime, and runs no code of the user's any more
 // that it knows of.
@@ -33,8 +35,9 @@ void note_others(std::uint32_t change);
 bool others_were_seen();
 
 // An M that found a deadlock, if only the ending threads were gone, calls the first, and sleeps no
-// longer than until the time that the second says. kNever: nobody has to look again.
-void look_for_deadlock_again();
+// longer than until the time that the second says. kNever: nobody has to look again. `turns` is
+// what all_turns() says: as long as that stands still, each look comes later than the one before.
+void look_for_deadlock_again(std::uint64_t turns);
 std::int64_t next_look_for_deadlock_ns();
 void forget_next_look_for_deadlock();
 

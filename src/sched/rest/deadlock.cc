@@ -13,12 +13,14 @@
 #include "sched/dump/snapshot.h"
 #include "sched/rest/bystanders.h"
 #include "sched/rest/fire.h"
+#include "sched/rest/rest.h"
 #include "sched/run/runtime.h"
+#include "sched/visit.h"
 
 namespace magpie::sched {
 namespace {
 
-constexpr int kMostCounts = 1'000;
+constexpr int kMostCounts = 50;
 
 // atomic, published: by the code that makes the library's thread; null: there is no such thread
 std::atomic<bool (*)()> library_thread_is_awaited{nullptr};
@@ -61,9 +63,13 @@ void set_library_thread(bool (*is_awaited)()) {
   library_thread_is_awaited.store(is_awaited, std::memory_order_release);
 }
 
-bool has_other_threads() {
+void note_library_thread_has_acted() {
+  if (Visit visit; visit) let_another_look_for_deadlock();
+}
+
+OtherThreads look_for_other_threads() {
   auto is_awaited = library_thread_is_awaited.load(std::memory_order_acquire);
-  if (is_awaited != nullptr && is_awaited()) return true;
+  if (is_awaited != nullptr && is_awaited()) return OtherThreads::awaited;
   int of_the_library = is_awaited != nullptr ? 1 : 0;
   // A thread that is being made, or leaves, while the process's threads are counted would stand for
   // a thread that is not ours: count again then. That takes some microseconds each time. A thread
@@ -77,12 +83,14 @@ bool has_other_threads() {
     bool is_certain = made && !some_leave && runtime->threads.count() == ours &&
                       runtime->threads.maker.made_unless_making() == made &&
                       count_bystanders() == promised;
-    if (is_certain)
-      return all != ours + runtime->threads.helpers() + runtime->sysmon.helpers() +
-                        runtime->watcher.helpers() + of_the_library + promised;
+    if (is_certain) {
+      int expected = ours + runtime->threads.helpers() + runtime->sysmon.helpers() +
+                     runtime->watcher.helpers() + of_the_library + promised;
+      return all == expected ? OtherThreads::none : OtherThreads::some;
+    }
     sched_yield();
   }
-  return true;
+  return OtherThreads::unknown;
 }
 
 void report_deadlock() {

@@ -15,8 +15,9 @@
 // Not lost   The last M looks as it goes to sleep. After that only the threads that hid the
 //            deadlock matter. A bystander makes an M look again as it promises. So does a plain
 //            thread that has come in as it ends, and an M looks now and then until it is gone. The
-//            end of a thread that never came in is not noticed: it hides a deadlock until an M goes
-//            to sleep again.
+//            same goes for a thread of the runtime's that is about to be gone. The library's own
+//            thread makes an M look after all that it does (visit.h). The end of a thread that
+//            never came in is not noticed: it hides a deadlock until an M goes to sleep again.
 #pragma once
 
 #include "base/annotations.h"
@@ -27,10 +28,14 @@ namespace magpie::sched {
 // As far as the scheduler can tell: can no goroutine run?
 [[nodiscard]] bool may_be_deadlock() MAGPIE_REQUIRES(idle_lock());
 
-// Does the process have threads that are neither the runtime's nor bystanders? Ask
-// may_be_deadlock() before and again after, and compare count_visits(): a thread may wake a
+// The threads of the process that are neither the runtime's nor bystanders. awaited: goroutines
+// wait for the library's own thread, or it is about to do something. unknown: threads come or go,
+// and the process may have none in a moment.
+enum class OtherThreads { none, some, awaited, unknown };
+
+// Ask may_be_deadlock() before and again after, and compare count_visits(): a thread may wake a
 // goroutine and end in between.
-[[nodiscard]] bool has_other_threads();
+[[nodiscard]] OtherThreads look_for_other_threads();
 
 // Acts on Options::on_deadlock.
 void report_deadlock();

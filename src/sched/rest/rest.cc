@@ -65,15 +65,14 @@ bool is_deadlock() {
   std::uint32_t visits = count_visits();
   if (!nobody_can_run() || runtime->network.is_waited_for()) return false;
   bool some_end = some_are_ending();  // before the count, which omits what is gone
-  if (has_other_threads()) {
-    if (some_end) {
-      look_for_deadlock_again();
-    } else {
-      note_others(change);
-    }
-    return false;
+  OtherThreads others = look_for_other_threads();
+  if (others == OtherThreads::unknown || (others == OtherThreads::some && some_end)) {
+    look_for_deadlock_again(turns);
+  } else if (others == OtherThreads::some) {
+    note_others(change);
   }
-  return nobody_can_run() && all_turns() == turns && count_visits() == visits;
+  return others == OtherThreads::none && nobody_can_run() && all_turns() == turns &&
+         count_visits() == visits;
 }
 
 // The M that had the timer duty goes to work. If the timer is far away, sysmon finds another M in

@@ -36,15 +36,20 @@ void note_end(void*) {
 
 [[gnu::noinline]] bool begin_unusual_visit() {
   if (visitor == Visitor::unnoted) return gate.enter_unnoted();
-  visitor = Visitor::known;
-  base::at_thread_end(note_end, nullptr);
-  return gate.enter();
+  if (visitor == Visitor::unknown) {
+    visitor = Visitor::known;
+    base::at_thread_end(note_end, nullptr);
+  }
+  return is_bystander() ? gate.enter_unnoted() : gate.enter();
 }
 }  // namespace
 
 void visit_unnoted() { visitor = Visitor::unnoted; }
 
-bool begin_visit() { return visitor == Visitor::known ? gate.enter() : begin_unusual_visit(); }
+bool begin_visit() {
+  bool is_usual = visitor == Visitor::known && !is_bystander();
+  return is_usual ? gate.enter() : begin_unusual_visit();
+}
 void end_visit() { gate.exit(); }
 
 Visit::Visit() : alive_(begin_visit()) {}

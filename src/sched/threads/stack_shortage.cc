@@ -35,7 +35,7 @@ bool something_can_run() {
   if (earliest_timer_ns() != kNever || runtime->network.is_waited_for() || some_goroutine_can_run())
     return true;
   AllowedInside why("no goroutine has begun and could run, so none is stopped that holds a lock");
-  return has_other_threads() || count_visits() != visits;
+  return look_for_other_threads() != OtherThreads::none || count_visits() != visits;
 }
 
 }  // namespace
