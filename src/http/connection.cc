@@ -204,7 +204,17 @@ std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) 
 
 // ---- writing
 
+// A handler may go on after an error. What it writes then must not follow the part of the answer
+// that is missing: the client would take the one for the other.
+void Connection::throw_if_broken() const {
+  if (broken_)
+    throw std::system_error(
+        write_error_ ? write_error_ : std::make_error_code(std::errc::broken_pipe),
+        "magpie: the connection has failed before");
+}
+
 void Connection::send(std::span<const std::span<const std::byte>> parts) {
+  throw_if_broken();
   std::size_t total = 0;
   for (const auto& part : parts) total += part.size();
   try {
@@ -220,6 +230,10 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
       }
     }
     clock_.enter(ConnectionState::busy);
+  } catch (const std::system_error& error) {
+    broken_ = true;
+    write_error_ = error.code();
+    throw;
   } catch (...) {
     broken_ = true;
     throw;

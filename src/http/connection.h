@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ class Connection {
   // ---- for the exchange Blocks for at least a byte; 0: the end. Throws StatusError 408 when the
   // time of the state is over, std::system_error.
   std::size_t receive_body(std::span<char> into, std::int64_t due_ns);
-  // Blocks until all is taken. Throws std::system_error.
+  // Blocks until all is taken. Throws std::system_error; once it has, always.
   void send(std::span<const std::span<const std::byte>> parts);
   void send(std::string_view head, std::string_view body);
   // After what was held back.
@@ -63,6 +64,7 @@ class Connection {
   std::string remote_host() const;                // without the port
   std::optional<AddressTable::Key> remote_key();  // asks the system once
   bool is_broken() const { return broken_; }
+  void throw_if_broken() const;
   // Lives as long as the connection, under the address of its owner.
   void attach(const void* owner, std::shared_ptr<void> thing) {
     attached_.emplace_back(owner, std::move(thing));
@@ -100,6 +102,7 @@ class Connection {
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
   bool broken_ = false;  // writing failed, or reading other than by its end
+  std::error_code write_error_;
   bool first_ = true;
   bool had_second_chance_ = false;  // its first bytes may have come, and not been seen in time
   unsigned steps_since_yield_ = 0;

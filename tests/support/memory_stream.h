@@ -79,6 +79,10 @@ class MemoryStream final : public net::Stream {
     out_->changed.notify_all();
   }
 
+  // Bytes that have come and were not read.
+  std::size_t unread() const { return unread_of(*in_); }
+  std::size_t unread_by_peer() const { return unread_of(*out_); }
+
   // Calls of write_parts so far.
   int writes() const {
     std::lock_guard hold(out_->mutex);
@@ -101,6 +105,11 @@ class MemoryStream final : public net::Stream {
   };
   MemoryStream(std::shared_ptr<Way> in, std::shared_ptr<Way> out)
       : in_(std::move(in)), out_(std::move(out)) {}
+
+  static std::size_t unread_of(Way& way) {
+    std::lock_guard hold(way.mutex);
+    return way.bytes.size();
+  }
 
   template <class Ready>
   void wait(std::unique_lock<Mutex>& hold, Way& way, const TimePoint& deadline, Ready ready) {

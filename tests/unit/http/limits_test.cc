@@ -294,6 +294,33 @@ RT_TEST(HttpLimits, AHandlerMayLearnByAnErrorCodeThatTheClientHasGone) {
   EXPECT_TRUE(errors[3]);
 }
 
+// The client reads again after its time was up: what the handler has written meanwhile would stand
+// where the missing part of the answer belongs.
+RT_TEST(HttpLimits, NothingFollowsAnAnswerWhoseWriteHasFailed) {
+  Server server(ServerOptions{.write_timeout = 20ms});
+  Chan<void> failed, reads_again;
+  server.handle("GET /", [&](Request&, Response& res) {
+    std::error_code first, error;
+    while (!first) res.write(std::string(10'000, 'x'), first);
+    EXPECT_EQ(first, std::errc::timed_out);
+    failed.close();
+    reads_again.recv();
+    for (std::size_t size : {std::size_t{1}, std::size_t{10'000}}) {
+      res.write(std::string(size, 'y'), error);
+      EXPECT_EQ(error, first);
+      res.flush(error);
+      EXPECT_EQ(error, first);
+    }
+  });
+  Talk talk(server, support::MemoryStream::kNoLimit, 15'000);
+  talk.say(support::kGet);
+  failed.recv();
+  JoinHandle<std::string> reading = spawn([&] { return talk.hear_all(); });
+  EXPECT_TRUE(eventually([&] { return talk.stream().unread() == 0; }));
+  reads_again.close();
+  EXPECT_EQ(reading.join().find('y'), std::string::npos);
+}
+
 // A connection is reset when it is closed while bytes are unread, and what is still to be sent is
 // lost.
 RT_TEST(HttpLimits, BytesThatNobodyAskedForDoNotCutOffTheAnswer) {
