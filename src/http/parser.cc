@@ -26,6 +26,9 @@ namespace {
 
 constexpr std::size_t kMaxChunkExtension = 256;
 constexpr std::size_t kFieldMarks = 4;  // ": " and the line end
+// What may be around the bytes of a body in chunks: many small ones without extensions are fine.
+constexpr std::uint64_t kWireFor1Byte = 8;
+constexpr std::uint64_t kWireAtMost = 64 * 1024;
 
 std::string_view view(Text text) { return {text.data(), text.size()}; }
 
@@ -180,6 +183,7 @@ void Parser::begin(Kind kind, const HeadLimits& limits) {
   limits_ = limits;
   refusal_ = 0;
   used_ = 0;
+  chunk_wire_ = chunk_data_ = 0;
   std::vector<Head::Field> fields = std::move(head_.fields);  // keeps its memory
   fields.clear();
   head_ = Head{};
@@ -240,9 +244,17 @@ Parser::Decoded Parser::decode_as(std::string_view in, std::span<char> out) {
     parser.buffer = rest;
     if (rest.empty() || parser.given == out.size())
       return {Progress::need_more, taken, parser.given};
-    taken += parser.put({rest.data(), rest.size()}, error);
+    const std::size_t given_before = parser.given;
+    const std::size_t used = parser.put({rest.data(), rest.size()}, error);
+    taken += used;
+    chunk_wire_ += used;
+    chunk_data_ += parser.given - given_before;
     if (error == beast::error::need_more) return {Progress::need_more, taken, parser.given};
     if (error) return {refuse(refusal_ != 0 ? refusal_ : 400), taken, parser.given};
+    // Looked at after each element. Headers come whole, so the answer does not depend on how the
+    // bytes have arrived.
+    if (is_request && chunk_wire_ > kWireAtMost + kWireFor1Byte * chunk_data_)
+      return {refuse(400), taken, parser.given};
   }
   return {Progress::complete, taken, parser.given};
 }

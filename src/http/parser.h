@@ -13,6 +13,7 @@
 //   - folded lines, and control characters in chunk extensions
 //   - no Host, or two, or one that is no host
 //   - trailers without limits
+//   - chunks that are hardly more than their headers, in requests
 // Its limit on the header counts from the last field that was complete; here it counts from the
 // first byte.
 #pragma once
@@ -113,6 +114,8 @@ class Parser {
   int refusal_ = 0;
   HeadLimits limits_{};
   std::size_t used_ = 0;
+  std::uint64_t chunk_wire_ = 0;  // bytes of the body in chunks, with what is around them
+  std::uint64_t chunk_data_ = 0;  // bytes of the body itself
   Head head_;
   alignas(16) std::byte storage_[192];  // a Sink, made anew for each message
 };

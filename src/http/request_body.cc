@@ -23,9 +23,6 @@ namespace {
 constexpr std::size_t kBodyRoom = 2048;
 constexpr std::uint64_t kCredit = 4096;
 constexpr std::size_t kFirstPart = 64 * 1024;
-// What may be around the bytes of a body in chunks: many small ones without extensions are fine.
-constexpr std::uint64_t kWireFor1Byte = 8;
-constexpr std::uint64_t kWireAtMost = 64 * 1024;
 constexpr std::size_t kUncounted =
     4096;  // bodies up to that size are part of what a connection costs
 
@@ -133,7 +130,6 @@ std::size_t RequestState::read_chunks(std::span<char> into) {
       failure_ = parser_.refusal();
       return decoded.given;
     }
-    if (body_wire_ > kWireAtMost + kWireFor1Byte * body_taken_) fail(400);
     if (decoded.progress == Parser::Progress::complete) body_ = Body::read;
     if (decoded.given > 0 || body_ == Body::read) return decoded.given;
     // A chunk's header or the trailer is not whole.

@@ -141,6 +141,26 @@ RT_TEST(HttpLimits, ABodyOfNothingButChunkHeadersIsRefused) {
   EXPECT_EQ(status_of(answer_to(server, small + "0\r\n\r\n")), 200);
 }
 
+// Just too much is around the bytes, and bytes that would make up for it follow at once.
+RT_TEST(HttpLimits, WhatIsAroundABodyCountsAlikeHoweverItArrives) {
+  Server server;
+  add_echo(server);
+  constexpr std::size_t kAtMost = 64 * 1024, kFor1Byte = 8;
+  std::string body;
+  for (std::size_t chunks = 0; body.size() <= kAtMost + kFor1Byte * chunks; ++chunks)
+    body += "1;" + std::string(200, 'x') + "\r\ny\r\n";
+  body += "400\r\n" + std::string(1024, 'z') + "\r\n0\r\n\r\n";
+  for (std::size_t at_once :
+       {std::size_t{50}, std::size_t{1000}, support::MemoryStream::kNoLimit}) {
+    EXPECT_EQ(
+        status_of(answer_to(
+            server, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body,
+            at_once)),
+        400)
+        << at_once;
+  }
+}
+
 RT_TEST(HttpLimits, ABodyThatIsTooSlowAsAWholeIsAnswered408) {
   Server server(ServerOptions{.body_timeout = 100ms, .min_bytes_per_second = 1'000'000});
   add_echo(server);
