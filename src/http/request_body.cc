@@ -183,7 +183,8 @@ void RequestState::load() {
     }
   } catch (...) {
     body_ = Body::failed;  // part of it is gone
-    whole_.clear();
+    http::give_back(whole_);
+    release_body_memory();  // others may wait for it while this connection lingers
     throw;
   }
   whole_.resize(size);
@@ -195,14 +196,18 @@ void RequestState::take_body_memory(std::size_t size) {
   if (size <= whole_.capacity() && whole_.capacity() <= memory_taken_) return;
   const std::size_t capacity = std::max(size, size > whole_.capacity() ? 2 * whole_.capacity() : 0);
   if (capacity <= kUncounted || capacity <= memory_taken_) return;
-  if (!connection_->core().take_body_memory(capacity - memory_taken_)) fail(503);
+  ServerCore& core = connection_->core();
+  const std::size_t more = capacity - memory_taken_;
+  if (!core.take_body_memory(more) && !core.take_body_memory_of_slow_bodies(more)) fail(503);
   memory_taken_ = capacity;
+  connection_->clock().note_body_memory(memory_taken_);
 }
 
 void RequestState::release_body_memory() {
   if (memory_taken_ == 0) return;
   connection_->core().release_body_memory(memory_taken_);
   memory_taken_ = 0;
+  connection_->clock().note_body_memory(0);
 }
 
 bool RequestState::worth_draining() const {

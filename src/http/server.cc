@@ -232,6 +232,20 @@ void ServerCore::serve_connection(std::unique_ptr<net::Stream> stream) {
   std::make_unique<Connection>(*this, std::move(stream))->run();
 }
 
+// Without this, few clients could hold all of it for as long as the minimum rate lets them: what
+// has come fast earns them an hour for the rest.
+bool ServerCore::take_body_memory_of_slow_bodies(std::size_t bytes) {
+  constexpr std::size_t kAtOnce = 8;
+  constexpr int kLooks = 50;
+  constexpr auto kPause = std::chrono::milliseconds(2);
+  if (timeouts_->end_slow_bodies(kAtOnce) == 0) return false;
+  for (int i = 0; i < kLooks; ++i) {
+    sleep_for(kPause);
+    if (take_body_memory(bytes)) return true;
+  }
+  return false;
+}
+
 bool ServerCore::shutdown_until(detail::DeadlineNs deadline) {
   std::unique_lock hold(mutex_);
   const bool first = !std::exchange(shut_down_, true);

@@ -52,6 +52,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     release_body_memory(bytes);
     return false;
   }
+  // The same when too little is left: ends bodies that come slowly, and waits a moment for what
+  // they give back. Blocks.
+  bool take_body_memory_of_slow_bodies(std::size_t bytes);
   void release_body_memory(std::size_t bytes) {
     body_memory_.fetch_sub(bytes, std::memory_order_relaxed);
   }

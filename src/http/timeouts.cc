@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds kLookWhileDraining(10);
 // after that.
 constexpr std::int64_t kSilentNs = 1000 * kMillisecond;
 constexpr std::int64_t kMaybeSilentNs = 100 * kMillisecond;
+// A body is slow after this time without what is due (ServerOptions::body_timeout).
+constexpr std::int64_t kSlowBodyNs = 1000 * kMillisecond;
 // The system is asked about this many connections before others may have the list.
 constexpr int kAskAtOnce = 1024;
 
@@ -139,6 +141,20 @@ std::optional<std::int64_t> StateClock::rank_locked(std::int64_t now_ns) const {
   }
 }
 
+std::optional<std::int64_t> StateClock::slow_since_locked(std::int64_t now_ns) const {
+  const std::int64_t time = timeouts_.times_.of(ConnectionState::body);
+  if (state_ != ConnectionState::body || body_memory_ == 0 || due_ns_ == kNever)
+    return std::nullopt;
+  const std::int64_t since_ns = due_ns_ - time;
+  if (now_ns - since_ns < kSlowBodyNs) return std::nullopt;
+  return since_ns;
+}
+
+void StateClock::note_body_memory(std::size_t bytes) {
+  std::lock_guard hold(mutex_);
+  body_memory_ = bytes;
+}
+
 void StateClock::look(std::int64_t now_ns) {
   std::lock_guard hold(mutex_);
   if (due_ns_ <= now_ns) end_wait_locked();
@@ -232,40 +248,90 @@ void Timeouts::drain() {
   changed_.notify_all();
 }
 
-void Timeouts::evict(std::size_t at_most) {
+namespace {
+
+// The connections with the smallest ranks, of those that are offered.
+class Smallest {
+ public:
+  explicit Smallest(std::size_t at_most) : at_most_(std::min(at_most, found_.size())) {}
+  void offer(std::int64_t rank, StateClock* connection) {
+    if (at_most_ == 0) return;
+    if (count_ == at_most_) {
+      if (found_[0].rank <= rank) return;
+      drop_largest();
+    }
+    found_[count_++] = {rank, connection};
+    std::push_heap(found_.begin(), found_.begin() + count_);
+  }
+  // One less.
+  void lower() {
+    if (at_most_ == 0) return;
+    --at_most_;
+    if (count_ > at_most_) drop_largest();
+  }
+  template <class F>
+  void for_each(F f) {
+    for (std::size_t i = 0; i < count_; ++i) f(*found_[i].connection);
+  }
+
+ private:
   struct Candidate {
     std::int64_t rank;
     StateClock* connection;
     bool operator<(const Candidate& other) const { return rank < other.rank; }
   };
-  std::array<Candidate, 64> found;  // a heap: the connection that may stay rather is on top
-  at_most = std::min(at_most, found.size());
-  std::size_t count = 0;
+  void drop_largest() { std::pop_heap(found_.begin(), found_.begin() + count_--); }
+
+  std::array<Candidate, 64> found_;  // a heap: the connection that may stay rather is on top
+  std::size_t at_most_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+void Timeouts::evict(std::size_t at_most) {
+  Smallest chosen(at_most);
   std::lock_guard hold(mutex_);
   const std::int64_t now = detail::steady_now_ns();
   for (StateClock* c = last_; c != nullptr; c = c->previous_) {
     std::lock_guard hold_connection(c->mutex_);
-    if (c->to_end_ && at_most > 0) {
-      --at_most;  // it is on its way
-      if (count > at_most) std::pop_heap(found.begin(), found.begin() + count--);
-      continue;
+    if (c->to_end_) {
+      chosen.lower();  // it is on its way
+    } else if (std::optional<std::int64_t> rank = c->rank_locked(now)) {
+      chosen.offer(*rank, c);
     }
-    std::optional<std::int64_t> rank = c->rank_locked(now);
-    if (!rank || at_most == 0) continue;
-    if (count == at_most) {
-      if (found[0].rank <= *rank) continue;
-      std::pop_heap(found.begin(), found.begin() + count--);
+  }
+  chosen.for_each([now](StateClock& c) {
+    std::lock_guard hold_connection(c.mutex_);
+    if (!c.rank_locked(now)) return;  // it has just been heard of
+    c.to_end_ = true;
+    c.end_wait_locked();
+  });
+}
+
+std::size_t Timeouts::end_slow_bodies(std::size_t at_most) {
+  Smallest chosen(at_most);
+  std::size_t ending = 0;
+  std::lock_guard hold(mutex_);
+  const std::int64_t now = detail::steady_now_ns();
+  for (StateClock* c = last_; c != nullptr; c = c->previous_) {
+    std::lock_guard hold_connection(c->mutex_);
+    std::optional<std::int64_t> since = c->slow_since_locked(now);
+    if (!since) continue;
+    if (c->ended_) {
+      ++ending;
+      chosen.lower();
+    } else {
+      chosen.offer(*since, c);
     }
-    found[count++] = {*rank, c};
-    std::push_heap(found.begin(), found.begin() + count);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    StateClock& chosen = *found[i].connection;
-    std::lock_guard hold_connection(chosen.mutex_);
-    if (!chosen.rank_locked(now)) continue;  // it has just been heard of
-    chosen.to_end_ = true;
-    chosen.end_wait_locked();
-  }
+  chosen.for_each([&](StateClock& c) {
+    std::lock_guard hold_connection(c.mutex_);
+    if (!c.slow_since_locked(now)) return;
+    ++ending;
+    c.end_wait_locked();
+  });
+  return ending;
 }
 
 void Timeouts::cut_off() {

@@ -9,6 +9,8 @@
 // A handler that works for long, and has asked for its request's context, learns from it that the
 // client has left: the goroutine of Timeouts asks the system.
 //
+// At the limit of memory for bodies, Timeouts ends the slowest bodies as if their time were up.
+//
 // At the limit of connections, Timeouts asks the connections that have been silent for longest to
 // end. At a shutdown it asks all silent ones, but not at once if they have just been answered or
 // have just come: a client that does not know of the shutdown may have sent a request. A connection
@@ -79,6 +81,9 @@ class StateClock {
   // The server shuts down, or needs the room: an idle connection has to end.
   bool has_to_end() const;
 
+  // How much memory its body has now.
+  void note_body_memory(std::size_t bytes);
+
  private:
   friend class Timeouts;
   void look(std::int64_t now_ns);
@@ -86,6 +91,8 @@ class StateClock {
   void hasten_locked(std::int64_t now_ns);
   // How urgently it should go if room is needed; the smallest goes first. None: it may stay.
   std::optional<std::int64_t> rank_locked(std::int64_t now_ns) const;
+  // A body that has memory and comes slowly: since when it has brought less than its due.
+  std::optional<std::int64_t> slow_since_locked(std::int64_t now_ns) const;
   // The context to cancel, if the peer has gone.
   std::optional<Context> take_context_of_departed();
   void end_wait_locked();
@@ -102,6 +109,7 @@ class StateClock {
   ConnectionState state_ = ConnectionState::busy;
   bool ended_ = false;   // a deadline of the stream lies in the past, by us
   bool to_end_ = false;  // asked by evict() or drain() in this state
+  std::size_t body_memory_ = 0;
   std::int64_t due_ns_;
   // When the state began, if it is a silent one. By the steady clock: the rough one stands still
   // for the time of hundreds of requests, and the idlest connection would be any of them.
@@ -128,6 +136,10 @@ class Timeouts : public std::enable_shared_from_this<Timeouts> {
   // connections that linger although all is said. Then come connections between requests. Among
   // equals the most silent goes first.
   void evict(std::size_t at_most);
+  // Ends the waits for up to `at_most` bodies, and never more than 64, that have memory and have
+  // brought less than their due for a second. The slowest end first, as if their time were up.
+  // Returns how many end, with those that end anyway.
+  std::size_t end_slow_bodies(std::size_t at_most);
   // Blocks until no connection is left. False: time was up.
   bool wait_until_empty(detail::DeadlineNs deadline);
   // The same, until the end of the grace that others may bring forward meanwhile.

@@ -42,7 +42,8 @@ struct ServerOptions {
   std::size_t max_header_bytes = 16 * 1024;  // request line and fields; more: 414 or 431
   std::size_t max_header_fields = 100;       // more: 431
   std::uint64_t max_body_bytes = 8 << 20;    // more: 413
-  // What Request::body() holds in memory for all requests together. Beyond that: 503.
+  // What Request::body() holds in memory for all requests together. Beyond that, the server ends
+  // bodies that come slowly: 408. If that does not help: 503.
   std::uint64_t max_body_memory = 256 << 20;
   // At the limit, the server closes the connections that have been silent for longest. If none is
   // silent, new ones wait in the system's queue.

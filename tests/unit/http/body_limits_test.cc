@@ -211,6 +211,20 @@ RT_TEST(HttpLimits, BodiesTogetherHaveALimitOfMemory) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(answer_to(server, post("/echo"))), 200);
 }
 
+// Such clients could hold all of the memory for hours, at the rate that is the minimum.
+RT_TEST(HttpLimits, BodiesThatComeSlowlyGiveTheirMemoryToOthers) {
+  Server server(ServerOptions{.max_body_memory = 300'000});
+  add_echo(server);
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n";
+  Talk slow(server);
+  slow.say(head + std::string(150'000, 'x'));
+  EXPECT_TRUE(eventually([&] { return slow.stream().unread_by_peer() == 0; }));
+  EXPECT_TRUE(eventually(
+      [&] { return status_of(answer_to(server, head + std::string(200'000, 'x'))) == 200; }));
+  slow.hear_body();
+  EXPECT_EQ(slow.status(), 408);
+}
+
 // A client that is lucky with its packets must not be answered otherwise than one that is not.
 RT_TEST(HttpLimits, WhatIsGoodOfABodyComesBeforeItsFaultHoweverItArrives) {
   Server server;

@@ -37,6 +37,13 @@ class Waiting {
   explicit Waiting(const std::shared_ptr<Timeouts>& timeouts)
       : ends_(MemoryStream::pair()), clock_(*timeouts, *ends_.second) {}
   void enter(ConnectionState state) { clock_.enter(state); }
+  // Waits for a body, of which nothing has come for that long.
+  void wait_for_body(std::chrono::nanoseconds since, std::size_t memory) {
+    clock_.note_body_memory(memory);
+    clock_.enter_until(ConnectionState::body,
+                       detail::steady_now_ns() - since.count() + kBodyTime.count());
+  }
+  static constexpr std::chrono::nanoseconds kBodyTime = 1h;
   bool has_to_end() const { return clock_.has_to_end(); }
   // Whether a read is refused although there is something to read.
   bool is_woken() {
@@ -150,6 +157,28 @@ RT_TEST(HttpTimeouts, ConnectionsThatLingerGoBeforeIdleOnes) {
   EXPECT_FALSE(idle.has_to_end());
   timeouts->evict(64);
   EXPECT_TRUE(idle.has_to_end());
+}
+
+RT_TEST(HttpTimeouts, TheSlowestBodiesThatHaveMemoryEndFirst) {
+  StateTimes times = no_times();
+  times.ns[static_cast<std::size_t>(ConnectionState::body)] = Waiting::kBodyTime.count();
+  auto timeouts = std::make_shared<Timeouts>(times, 1h);
+  Waiting without_memory(timeouts), quick(timeouts), slow(timeouts), slower(timeouts),
+      idle(timeouts);
+  without_memory.wait_for_body(30min, 0);
+  quick.wait_for_body(0s, 5000);
+  slow.wait_for_body(10min, 5000);
+  slower.wait_for_body(20min, 5000);
+  idle.enter(ConnectionState::idle);
+  EXPECT_EQ(timeouts->end_slow_bodies(0), 0u);
+  EXPECT_EQ(timeouts->end_slow_bodies(1), 1u);
+  EXPECT_TRUE(slower.is_woken());
+  EXPECT_FALSE(slow.is_woken());
+  EXPECT_EQ(timeouts->end_slow_bodies(1), 1u);  // it is on its way
+  EXPECT_FALSE(slow.is_woken());
+  EXPECT_EQ(timeouts->end_slow_bodies(8), 2u);
+  EXPECT_TRUE(slow.is_woken());
+  for (Waiting* one : {&without_memory, &quick, &idle}) EXPECT_FALSE(one->is_woken());
 }
 
 RT_TEST(HttpTimeouts, AtTheEndIdleConnectionsHaveAMomentForARequestOnItsWay) {
