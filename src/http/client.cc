@@ -153,8 +153,9 @@ ClientCore::Limits ClientCore::limits(std::optional<std::chrono::nanoseconds> ti
 // An attempt to connect cannot be called off. If somebody may lose patience it is made by a
 // goroutine of its own, which closes what comes too late.
 std::unique_ptr<net::Stream> ClientCore::dial(const Url& url, const Limits& limits) {
-  const detail::DeadlineNs deadline =
-      std::min(limits.deadline, detail::deadline_after(options.connect_timeout));
+  detail::DeadlineNs deadline = limits.deadline;
+  if (options.connect_timeout.count() != 0)
+    deadline = std::min(deadline, detail::deadline_after(options.connect_timeout));
   if (!limits.context.stop_token().stop_possible()) return dialer_->dial(url, deadline);
   struct Dialed {
     std::unique_ptr<net::Stream> stream;

@@ -53,7 +53,7 @@ void ClientPool::give(const std::string& key, std::unique_ptr<net::Stream> strea
     list.erase(list.begin());
   }
   list.push_back({std::move(stream), detail::steady_now_ns()});
-  if (!std::exchange(timer_runs_, true)) close_old_later_locked();
+  if (idle_time_.count() != 0 && !std::exchange(timer_runs_, true)) close_old_later_locked();
 }
 
 ClientPool::~ClientPool() {

@@ -30,6 +30,7 @@ namespace magpie::http {
 class ClientCore;   // src/http/client_core.h
 class ClientReply;  // src/http/client_reply.h
 
+// A time of 0 means no limit.
 struct ClientOptions {
   std::chrono::milliseconds timeout{30'000};  // for all of a request, redirects and body included
   std::chrono::milliseconds connect_timeout{10'000};

@@ -340,5 +340,17 @@ RT_TEST(HttpClient, OldConnectionsAreClosed) {
   EXPECT_TRUE(eventually([&] { return client.idle_connections() == 0; }));
 }
 
+RT_TEST(HttpClient, ATimeOfZeroIsNoLimit) {
+  Site site;
+  site.server.handle("GET /", [](Request& req, Response& res) { res.send(req.remote_address()); });
+  site.start();
+  Client client(ClientOptions{.timeout = 0s, .connect_timeout = 0s, .idle_timeout = 0s});
+  const std::string first = client.get(site.root).body;
+  for (int i = 0; i < 10; ++i) {
+    sleep_for(1ms);  // a kept connection is older than nothing
+    EXPECT_EQ(client.get(site.root).body, first);
+  }
+}
+
 }  // namespace
 }  // namespace magpie::http
