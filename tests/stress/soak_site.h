@@ -108,14 +108,19 @@ class Site {
     }
   }
 
+  // On a busy machine a client may stand still for longer than a server should wait for it.
   static http::ServerOptions options() {
-    return {.on_error = [](const http::Request& req, std::exception_ptr error) {
-      try {
-        std::rethrow_exception(error);
-      } catch (const std::exception& thrown) {
-        ADD_FAILURE() << "the handler of " << req.target() << " threw: " << thrown.what();
-      }
-    }};
+    return {.header_timeout = 10min,
+            .idle_timeout = 10min,
+            .body_timeout = 10min,
+            .write_timeout = 10min,
+            .on_error = [](const http::Request& req, std::exception_ptr error) {
+              try {
+                std::rethrow_exception(error);
+              } catch (const std::exception& thrown) {
+                ADD_FAILURE() << "the handler of " << req.target() << " threw: " << thrown.what();
+              }
+            }};
   }
 
   http::Server plain_{options()}, tls_{options()};
