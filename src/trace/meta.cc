@@ -23,12 +23,16 @@ Instant instant_from(Input& input) {
   return instant;
 }
 
+// Of a file that may be damaged. Ours have some dozens.
+constexpr std::size_t kMostTotalsRead = 1024;
+
 Totals totals_from(Input& input) {
   Totals totals;
   for (std::uint64_t left = input.number(); left != 0 && !input.is_broken(); --left) {
     std::string name(input.string());
     std::uint64_t value = input.number();
-    if (!input.is_broken()) totals.emplace_back(std::move(name), value);
+    if (!input.is_broken() && totals.size() < kMostTotalsRead)
+      totals.emplace_back(std::move(name), value);
   }
   return totals;
 }
@@ -81,6 +85,12 @@ std::string encode(const EndPayload& end) {
   return out;
 }
 
+namespace {
+
+constexpr std::size_t kMostKindsRead = 256;  // a kind is a byte
+
+}  // namespace
+
 bool decode(Input input, BeginPayload& begin) {
   begin.origin = instant_from(input);
   begin.now = instant_from(input);
@@ -92,7 +102,10 @@ bool decode(Input input, BeginPayload& begin) {
   begin.program = input.string();
   begin.kinds.clear();
   std::uint64_t kinds = input.number();
-  for (; kinds != 0 && !input.is_broken(); --kinds) begin.kinds.emplace_back(input.string());
+  for (; kinds != 0 && !input.is_broken(); --kinds) {
+    const std::string_view args = input.string();
+    if (begin.kinds.size() < kMostKindsRead) begin.kinds.emplace_back(args);
+  }
   begin.totals = totals_from(input);
   return !input.is_broken();
 }

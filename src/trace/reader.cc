@@ -1,5 +1,6 @@
 #include "trace/reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trace/reader_parts.h"
@@ -20,9 +21,8 @@ void Reader::Parts::begin_run() {
   opening.clear();
   opening_next = 0;
   states.clear();
-  for (const GenerationRef& ref : index->refs) {
-    if (ref.number == place->first) last_ns = std::max(last_ns, ref.begin_ns);
-  }
+  const auto ref = std::ranges::lower_bound(index->refs, place->first, {}, &GenerationRef::number);
+  last_ns = std::max(last_ns, ref->begin_ns);  // there is one for each generation
   if (!place->second.is_new_run) make_opening(place->second);
   std::map<std::uint16_t, std::vector<BlockRef>> blocks;
   do {

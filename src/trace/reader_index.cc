@@ -1,6 +1,7 @@
 // reader_index.cc: finds the blocks of a trace, and what they say of the whole.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "trace/reader_parts.h"
@@ -10,6 +11,9 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 4096;  // blocks are larger: most of them is not read
 constexpr std::size_t kMostMetaBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostModules = 100'000;  // a process has fewer mappings
+// A trace that begins with few Ps may get more. A damaged number of a stream is most often larger.
+constexpr std::uint32_t kProcsToExpect = 1024;
 
 Input input_of(const std::string& payload) {
   return {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
@@ -131,22 +135,21 @@ void Index::read_modules(const BlockRef& block) {
     module.path = input.string();
     module.build_id = input.string();
     if (input.is_broken()) return;
-    bool known = std::any_of(modules.begin(), modules.end(), [&](const Module& other) {
-      return other.start == module.start && other.path == module.path;
-    });
-    if (!known) modules.push_back(std::move(module));
+    if (modules.size() == kMostModules) return;
+    if (known_modules_.emplace(module.start, module.path).second)
+      modules.push_back(std::move(module));
   }
 }
 
 // Begin and end blocks: the clocks, and what info() tells. A generation without a begin block is
 // decoded like the one before.
 void Index::read_meta() {
-  std::vector<std::string> kinds = known_kinds();
+  decodings.push_back({known_kinds()});
   for (auto& [number, generation] : generations) {
-    generation.decoding.kinds = kinds;
+    generation.decoding = &decodings.back();
     read_meta_of(generation);
-    kinds = generation.decoding.kinds;
   }
+  leave_out_impossible_streams();
   set_clock();
   list_generations();
 }
@@ -161,8 +164,10 @@ void Index::read_meta_of(Generation& generation) {
     BeginPayload begin;
     const std::string payload = payload_of(block);
     if (!decode(input_of(payload), begin)) continue;
-    generation.decoding.kinds = begin.kinds;
-    generation.decoding.anchor = begin.anchor;
+    if (begin.kinds != decodings.back().kinds || begin.anchor != decodings.back().anchor)
+      decodings.push_back({begin.kinds, begin.anchor});
+    generation.decoding = &decodings.back();
+    most_procs_ = std::max(most_procs_, begin.procs);
     generation.is_new_run |= (block.header.flags & kNewRun) != 0;
     // The block of a snapshot is made after its events.
     generation.begin_ticks = std::min(begin.now.ticks, generation.first_ticks);
@@ -173,7 +178,7 @@ void Index::read_meta_of(Generation& generation) {
       info.program = begin.program;
       info.pid = begin.pid;
       info.wall_ns = begin.wall_ns;
-      info.procs = begin.procs;
+      info.procs = std::min<std::uint32_t>(begin.procs, kOutsideStream);
       info.ticks_per_second = static_cast<double>(begin.ticks_per_second);
     }
     note_instant(begin.now);
@@ -189,9 +194,22 @@ void Index::read_meta_of(Generation& generation) {
     add_growth(info.totals, begin_totals, end.totals);
   }
   for (auto& [stream, blocks] : generation.streams) {
-    for (BlockRef& block : blocks) block.decoding = &generation.decoding;
+    for (BlockRef& block : blocks) block.decoding = generation.decoding;
   }
-  for (BlockRef& block : generation.states) block.decoding = &generation.decoding;
+  for (BlockRef& block : generation.states) block.decoding = generation.decoding;
+}
+
+// Everybody behind us has tables by the numbers of Ps.
+void Index::leave_out_impossible_streams() {
+  const std::uint64_t end = std::max<std::uint64_t>(kProcsToExpect, 2 * std::uint64_t{most_procs_});
+  for (auto& [number, generation] : generations) {
+    auto& streams = generation.streams;
+    for (auto its = streams.begin(); its != streams.end();) {
+      const bool is_possible = its->first < end || its->first == kOutsideStream;
+      if (!is_possible) info.is_whole = false;
+      its = is_possible ? std::next(its) : streams.erase(its);
+    }
+  }
 }
 
 void Index::set_clock() {

@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/format.h"
@@ -29,7 +32,7 @@ struct Generation {
   std::uint64_t first_ticks = ~std::uint64_t{0};  // of its events
   std::uint64_t begin_ticks = 0, end_ticks = 0;   // as its begin and end blocks say
   bool is_new_run = false;
-  Decoding decoding;
+  const Decoding* decoding = nullptr;  // of the Index, which outlives it
 };
 
 // What the events of a generation say of a goroutine before its first one.
@@ -47,7 +50,8 @@ struct Index {
 
   std::shared_ptr<const Storage> storage;
   std::map<std::uint32_t, Generation> generations;
-  std::vector<GenerationRef> refs;
+  std::vector<GenerationRef> refs;  // of each, in the same order
+  std::deque<Decoding> decodings;   // one for each begin block: generations share them
   std::vector<Module> modules;
   Info info;
   std::uint64_t lost = 0;
@@ -75,8 +79,12 @@ struct Index {
   void read_meta();
   void read_meta_of(Generation& generation);
   void read_modules(const BlockRef& block);
+  void leave_out_impossible_streams();
   void set_clock();
   void list_generations();
+
+  std::set<std::pair<std::uint64_t, std::string>> known_modules_;  // by start and path
+  std::uint32_t most_procs_ = 0;                                   // that a begin block tells of
 };
 
 }  // namespace reading

@@ -86,6 +86,7 @@ bool Stream::decode_event() {
   head_.args = {};
   std::size_t index = 0;
   for (char type : decoding_->kinds[kind]) {
+    if (input_.is_broken()) break;  // a damaged file may tell of a million arguments
     std::uint64_t value;
     if (type == 's') {
       value = strings_->number_of(input_.string());

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,100 @@ TEST(TraceReader, DoesNotBelieveAPOfAnyNumber) {
       EXPECT_LT(event.proc, 2);
     }
   }
+}
+
+// One flipped bit in the header of a block.
+TEST(TraceReader, LeavesOutAStreamOfAPThatCannotBe) {
+  FileBuilder file = two_procs();
+  file.put(40'000, 600, Kind::run, {1, 0});
+  Reader reader = read_trace(file.finish());
+  EXPECT_EQ(all_events(reader).size(), 9u);
+  EXPECT_FALSE(reader.is_whole());
+}
+
+TEST(TraceReader, BelievesAsManyPsAsTheTraceTellsOf) {
+  FileBuilder file({.procs = 3000});
+  file.put(2999, 100, Kind::create, {1, 0, 0, 0});
+  file.put(2999, 200, Kind::run, {1, 0});
+  Reader reader = read_trace(file.finish());
+  EXPECT_EQ(all_events(reader).size(), 2u);
+  EXPECT_TRUE(reader.is_whole());
+}
+
+std::string block_of(BlockType type, std::uint32_t generation, const std::string& payload) {
+  const BlockHeader header{kBlockMagic,
+                           static_cast<std::uint8_t>(type),
+                           0,
+                           0,
+                           generation,
+                           static_cast<std::uint32_t>(payload.size()),
+                           1};
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + payload;
+}
+
+// What a begin block says before its kinds.
+std::string beginning_of_a_begin_block() {
+  std::string payload;
+  for (int i = 0; i < 9; ++i) append_number(payload, 1);
+  append_string(payload, "program");
+  return payload;
+}
+
+// It would take hours to compare each with all others, and gigabytes to give each generation its
+// own kinds of events.
+TEST(TraceReader, TablesOfAnyLengthTakeNeitherTimeNorMemory) {
+  std::string modules, totals, kinds = beginning_of_a_begin_block();
+  for (int i = 0; i < 500'000; ++i) append_module(modules, 1000 + i, 0, 0, "", "");
+  for (int i = 0; i < 4; ++i) append_number(totals, 1);
+  append_number(totals, 1'000'000);
+  for (int i = 0; i < 1'000'000; ++i) {
+    append_string(totals, std::to_string(i));
+    append_number(totals, 1);
+  }
+  append_number(kinds, 1'000'000);
+  kinds.append(1'000'000, '\1');  // empty strings
+  append_number(kinds, 0);
+  std::string bytes = two_procs().finish();
+  bytes += block_of(BlockType::modules, 0, modules) + block_of(BlockType::end, 0, totals);
+  bytes += block_of(BlockType::begin, 1, kinds);
+  for (std::uint32_t generation = 2; generation < 1000; ++generation)
+    bytes += block_of(BlockType::events, generation, "");
+  Reader reader = read_trace(std::move(bytes));
+  EXPECT_EQ(reader.modules().size(), 100'000u);
+  EXPECT_EQ(reader.info().totals.size(), 1024u);
+  EXPECT_EQ(reader.generations().size(), 1000u);
+  EXPECT_EQ(all_events(reader).size(), 9u);
+}
+
+TEST(TraceReader, ReadsAsManyRunsAsThereAre) {
+  std::string bytes = two_procs().finish();
+  std::string begin = block_of(BlockType::begin, 0, beginning_of_a_begin_block() + "\1\1");
+  begin[5] = kNewRun;
+  for (std::uint32_t run = 1; run < 100'000; ++run) {
+    std::memcpy(begin.data() + 8, &run, sizeof run);
+    bytes += begin;
+  }
+  Reader reader = read_trace(std::move(bytes));
+  EXPECT_EQ(all_events(reader).size(), 9u);
+  EXPECT_EQ(reader.generations().size(), 100'000u);
+}
+
+TEST(TraceReader, AnEventOfAMillionArgumentsEndsWithItsBlock) {
+  std::string begin = beginning_of_a_begin_block();
+  append_number(begin, 2);
+  for (int kind = 0; kind < 2; ++kind) {
+    append_number(begin, 1'000'000);
+    begin.append(1'000'000, 'n');
+  }
+  append_number(begin, 0);
+  std::string event;
+  append_number(event, 0);
+  event += '\1';
+  append_number(event, 1);
+  std::string bytes = two_procs().finish() + block_of(BlockType::begin, 1, begin);
+  for (int i = 0; i < 100'000; ++i) bytes += block_of(BlockType::events, 1, event);
+  Reader reader = read_trace(std::move(bytes));
+  EXPECT_EQ(all_events(reader).size(), 9u);
 }
 
 TEST(TraceReader, AnEventWaitsForTheOneThatExplainsIt) {
