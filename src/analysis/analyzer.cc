@@ -9,6 +9,7 @@ namespace magpie::analysis {
 namespace {
 
 constexpr std::size_t kTopEntries = 32;
+constexpr std::size_t kMostSquare = 1024;  // rows of a table that are filled up
 
 Part part_of(Place place) {
   switch (place) {
@@ -349,7 +350,8 @@ Summary Analyzer::finish(std::int64_t end_ns) {
 }
 
 void Analyzer::finish_tables() {
-  for (auto& row : summary_.steals) row.resize(summary_.procs.size());
+  if (summary_.procs.size() <= kMostSquare)
+    for (auto& row : summary_.steals) row.resize(summary_.procs.size());
   // What is equal is ordered by its numbers, so that a trace has one summary.
   auto rank = [](const auto& one) {
     if constexpr (requires { one.waker_site; })

@@ -89,7 +89,7 @@ void Pyramid::span(std::size_t proc, What what, std::uint64_t goroutine, std::in
     const std::int64_t end = std::min(end_ns, static_cast<std::int64_t>(i + 1) * width_ns_);
     if (end <= begin && i != first) break;
     ProcCell one;
-    const auto spent = static_cast<std::uint32_t>(std::max<std::int64_t>(end - begin, 0));
+    const std::int64_t spent = std::max<std::int64_t>(end - begin, 0);
     if (what == What::searching) {
       one.searching_ns = spent;
     } else {

@@ -17,7 +17,7 @@ class Pyramid {
  public:
   struct ProcCell {
     std::uint64_t goroutine = 0;  // that ran; 0: none, or several
-    std::uint32_t busy_ns = 0, searching_ns = 0, blocking_ns = 0;
+    std::int64_t busy_ns = 0, searching_ns = 0, blocking_ns = 0;
     std::uint32_t runs = 0;  // spans that began here
     std::uint32_t ring = 0;  // longest
     bool several = false;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/format.h"
+
 namespace magpie::analysis {
 
 namespace {
 
-constexpr std::int64_t kMostProcs = 1024;  // a file may say anything
+constexpr std::int64_t kMostProcs = trace::kOutsideStream;  // a file may say anything
 
 Place place_of(std::uint64_t number) {
   return number < kPlaces ? static_cast<Place>(number) : Place::ring;

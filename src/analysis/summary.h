@@ -171,8 +171,9 @@ struct Summary {
   std::uint64_t events = 0, lost = 0;
   std::array<std::uint64_t, 256> kinds{};  // events by kind
   std::vector<ProcSummary> procs;
-  std::vector<std::vector<StealCell>> steals;  // by thief, then by victim; square
-  std::vector<SiteSummary> sites;              // by total time that is not blocked, largest first
+  // By thief, then by victim. Square, if there are not thousands of Ps.
+  std::vector<std::vector<StealCell>> steals;
+  std::vector<SiteSummary> sites;  // by total time that is not blocked, largest first
   std::vector<RegionSummary> regions;
   Histogram<> ready_to_running;
   std::array<Histogram<>, kPlaces> ready_to_running_by_place;

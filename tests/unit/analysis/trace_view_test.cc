@@ -70,6 +70,20 @@ TEST(TraceView, CloseAndFarViewsShowTheSameBusyTime) {
   EXPECT_EQ(busy(view->timeline(0, whole, 1)[0]), 5000 * 800);
 }
 
+// More than 32 bits have nanoseconds for.
+TEST(TraceView, HoursOfWorkInOneSpanAreAllCounted) {
+  constexpr std::int64_t kHours = 3LL * 3600 * 1'000'000'000;
+  trace::FileBuilder builder({.procs = 1});
+  builder.put(0, 0, Kind::proc_begin, {1});
+  builder.put(0, 0, Kind::create, {1, 100, 1});
+  builder.put(0, 0, Kind::run, {1, 1});
+  builder.put(0, kHours, Kind::end);
+  const TemporaryTrace file(builder.finish());
+  const auto view = view_of(file);
+  EXPECT_EQ(busy(view->timeline(0, kHours, kHours)[0]), kHours);
+  EXPECT_NEAR(view->depths(0, kHours, 1)[0].running_procs, 1, 0.01);
+}
+
 TEST(TraceView, AClosedViewHasEachGoroutineWithItsTimes) {
   const TemporaryTrace file(one_each_microsecond(5000));
   const auto view = view_of(file);
