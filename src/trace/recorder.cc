@@ -26,6 +26,8 @@ namespace recording {
 base::UncheckedLock control;
 base::Lock switching;
 State* the_recording = nullptr;
+base::Event wake_up;
+base::Atomic<bool> signalled{false};  // atomic, a hint: see recording.h
 }  // namespace recording
 
 using namespace recording;
@@ -71,7 +73,7 @@ std::uint8_t* Buffer::open(std::uint64_t now) {
   if (!is_outside_) stream_ = static_cast<std::uint16_t>(this - detail::buffers);
   Block* filled = std::exchange(block_, nullptr);
   block_ = the_recording->blocks.exchange(filled, stream_, now);
-  if (filled != nullptr && !the_recording->plan.flight) the_recording->wake_up.set();
+  if (filled != nullptr && !the_recording->plan.flight) wake_up.set();
   if (block_ == nullptr) {
     at_ = nullptr;
     limit_.store(nullptr, base::relaxed);
@@ -190,7 +192,7 @@ std::string Recorder::finish() {
   {
     Control hold;
     the_recording->stop.store(true, base::relaxed);
-    the_recording->wake_up.set();
+    wake_up.set();
     thread = the_recording->thread;
   }
   pthread_join(thread, nullptr);
@@ -210,6 +212,7 @@ void Recorder::forget() {
   new (&switching) base::Lock;
   detail::magpie_trace_is_on.store(false, base::relaxed);
   new (&control) base::UncheckedLock;
+  new (&wake_up) base::Event;
   new (&Outside::lock_) base::Lock;
   (void)Outside::buffer_.reset();
   if (detail::buffers != nullptr) {

@@ -72,7 +72,10 @@ std::string begin_payload(const Sums& totals) {
   begin.ticks_per_second = the_recording->ticks_per_second;
   begin.wall_ns = the_recording->wall_ns;
   begin.pid = getpid();
-  begin.procs = the_recording->procs;
+  {
+    base::Guard hold(switching);
+    begin.procs = the_recording->procs;
+  }
   begin.anchor = reinterpret_cast<std::uint64_t>(&anchor);
   begin.program = program_path();
   begin.totals = named(totals);
@@ -124,7 +127,11 @@ void cut() {
   Outside::ask_for_new_block();
   StateList states;
   the_recording->host.states(states);
-  the_recording->procs = the_recording->host.procs();
+  const std::uint32_t procs = the_recording->host.procs();
+  {
+    base::Guard hold(switching);
+    the_recording->procs = procs;
+  }
   begin_generation(totals, states, 0);
 }
 
@@ -138,9 +145,9 @@ bool is_running() {
 void* serve(void*) {
   pthread_setname_np(pthread_self(), "magpie-trace");
   for (;;) {
-    the_recording->wake_up.wait();
+    wake_up.wait();
     if (the_recording->stop.load(base::relaxed)) return nullptr;
-    if (the_recording->signalled.exchange(false, base::relaxed)) {
+    if (signalled.exchange(false, base::relaxed) && the_recording->plan.signal != 0) {
       std::string error = Recorder::snapshot(the_recording->plan.path);
       if (!error.empty()) base::warn("trace: %s", error.c_str());
     }

@@ -23,8 +23,8 @@ struct Copy {
 };
 
 // Copies the blocks, oldest first, while their writers go on. A block that is reused meanwhile is
-// left out: it was the oldest.
-std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
+// left out: it was the oldest. False: there is no memory.
+[[nodiscard]] bool copy_blocks(base::PageArray<std::uint8_t>& memory, std::vector<Copy>& copies) {
   std::vector<std::pair<std::uint64_t, Block*>> order;
   for (std::size_t i = 0; i < the_recording->block_count; ++i) {
     Block* block = block_at(i);
@@ -32,8 +32,7 @@ std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
       order.emplace_back(sequence, block);
   }
   std::sort(order.begin(), order.end());
-  std::vector<Copy> copies;
-  if (!memory.grow_to(std::max<std::size_t>(order.size(), 1) * kBlockBytes)) return copies;
+  if (!memory.grow_to(std::max<std::size_t>(order.size(), 1) * kBlockBytes)) return false;
   std::size_t offset = 0;
   for (auto [sequence, block] : order) {
     if (!the_recording->blocks.pin(block, sequence)) continue;
@@ -43,7 +42,7 @@ std::vector<Copy> copy_blocks(base::PageArray<std::uint8_t>& memory) {
     the_recording->blocks.unpin(block);
     offset += bytes;
   }
-  return copies;
+  return true;
 }
 
 // False: there is no flight recorder.
@@ -97,7 +96,8 @@ std::string Recorder::snapshot(const std::string& path) {
   if (the_recording == nullptr) return "no flight recorder is on";
   std::string prologue = make_prologue();
   base::PageArray<std::uint8_t> memory;
-  std::vector<Copy> copies = copy_blocks(memory);
+  std::vector<Copy> copies;
+  if (!copy_blocks(memory, copies)) return "no memory for the snapshot";
   std::string end = end_payload(Sums{});
 
   int fd = open_to_write(path.c_str());

@@ -29,10 +29,9 @@ constexpr std::size_t kLeastBlocks = 64;
 struct sigaction before_signal;
 
 void on_signal(int) {
-  if (the_recording == nullptr) return;
   int saved_errno = errno;
-  the_recording->signalled.store(true, base::relaxed);
-  the_recording->wake_up.set();
+  signalled.store(true, base::relaxed);
+  wake_up.set();
   errno = saved_errno;
 }
 
@@ -90,6 +89,7 @@ std::string set_up() {
   if (!the_recording->plan.flight) {
     if (std::string error = open_file(); !error.empty()) return error;
   }
+  signalled.store(false, base::relaxed);  // of the recording before
   if (base::os().create_thread(&the_recording->thread, nullptr, serve, nullptr) != 0)
     return "no thread for the trace";
   read_clocks();

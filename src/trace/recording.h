@@ -59,10 +59,13 @@ struct State {
 
   // the thread
   pthread_t thread{};
-  base::Event wake_up;
-  base::Atomic<bool> stop{false};       // atomic, a hint: set before the event
-  base::Atomic<bool> signalled{false};  // atomic, a hint: a signal asks for a snapshot
+  base::Atomic<bool> stop{false};  // atomic, a hint: set before the event
 };
+
+// For the thread. Not in State: a handler of the signal may run late, on a thread that the kernel
+// kept waiting since before the handler was removed, and the State is gone by then.
+extern base::Event wake_up;
+extern base::Atomic<bool> signalled;  // atomic, a hint: a signal asks for a snapshot
 
 // For everything but the blocks. Its holder may block, and a goroutine that holds it may move to
 // another thread. Nobody takes it inside the runtime.
