@@ -52,7 +52,8 @@ struct TopOptions {
 int top(const TopOptions& options);
 
 struct DumpOptions {
-  std::string target;
+  std::string target;   // also a core file
+  std::string program;  // of the core file; empty: the one that it names
   std::string token;
 };
 int dump(const DumpOptions& options);

@@ -1,4 +1,4 @@
-// live.cc: `magpie top` and `magpie dump`: what a running process tells.
+// live.cc: `magpie top` and `magpie dump`: what a running process tells, or a core file.
 
 #include <signal.h>
 #include <unistd.h>
@@ -8,10 +8,14 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string>
+#include <system_error>
 #include <thread>
 
+#include "analysis/core_dump.h"
 #include "command/commands.h"
 #include "command/debug_client.h"
 #include "command/json_value.h"
@@ -93,6 +97,11 @@ int top(const TopOptions& options) {
 }
 
 int dump(const DumpOptions& options) {
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(options.target, unknown)) {
+    (void)analysis::dump_core(options.target, options.program, std::cout);
+    return 0;
+  }
   const DebugClient client(options.target, options.token);
   if (client.pid() != 0) require_process(client.pid());
   if (client.pid() == 0 || client.answers()) {

@@ -124,8 +124,12 @@ class CommandLine {
 
     CLI::App* goroutines =
         app_.add_subcommand("dump", "All goroutines of a process, with their stacks");
-    goroutines->add_option("target", dump_.target, "A process number, or the URL of debug::serve()")
+    goroutines
+        ->add_option("target", dump_.target,
+                     "A process number, the URL of debug::serve(), or a core file")
         ->required();
+    goroutines->add_option("--program", dump_.program,
+                           "Of a core file: the program, if it is no longer where it was");
     add_token(goroutines, dump_.token);
     does(goroutines, [this] { return dump(dump_); });
 
