@@ -65,6 +65,8 @@ void with_snapshot(Fold fold, F f) {
   }
   snapshot.list();
   magpie::detail::BlockingCall without_p;
+  // Sysmon looks at blocking calls every 1 to 10 ms, as most are short. Others wait for this P.
+  runtime->sysmon.hurry();
   snapshot.take(folding);
   f(snapshot);
 }
