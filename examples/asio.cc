@@ -39,7 +39,7 @@ bool talk(asio::io_context& io, const tcp::endpoint& server, std::string text) {
 
 int main() {
   return run([] {
-    constexpr int kClients = 1000, kAtATime = 100;
+    constexpr int kClients = 2000, kAtATime = 100;
     asio::io_context io;
     AsioRunner runner(io);  // a thread for the io_context
     tcp::acceptor acceptor(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0));

@@ -2,6 +2,7 @@
 // it waits for.
 #include <magpie/magpie.h>
 
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <string>
@@ -31,11 +32,12 @@ void buy(Shop& shop, const Context& customer) {
 }
 
 int main() {
-  run([] {
+  return run([] {
     Shop shop;
 
     // Nobody makes coffee: the first customer waits to be heard, the others for the cashier.
     Context patience = Context::background().with_timeout(20ms);
+    std::atomic<int> left = 0;
     TaskGroup queue;
     for (int i = 0; i < 3; ++i) {
       queue.go([&] {
@@ -43,6 +45,7 @@ int main() {
           buy(shop, patience);
         } catch (const std::system_error& error) {
           std::printf("a customer leaves: %s\n", error.what());
+          left += error.code() == std::errc::timed_out;
         }
       });
     }
@@ -52,12 +55,15 @@ int main() {
     std::error_code error;
     Context short_visit = Context::background().with_timeout(5ms);
     std::string order = "tea";
-    if (!shop.orders.send(short_visit, std::move(order), error))
+    const bool sent = shop.orders.send(short_visit, std::move(order), error);
+    if (!sent)
       std::printf("still has the order: %s (%s)\n", order.c_str(), error.message().c_str());
 
     auto barista = spawn([&] { return shop.orders.recv().value_or("nothing"); });
     buy(shop, Context::background().with_timeout(1h));
-    std::printf("served: %s\n", barista.join().c_str());
-    std::printf("the cashier is free: %s\n", shop.cashiers.try_acquire() ? "yes" : "no");
+    const std::string served = barista.join();
+    const bool is_free = shop.cashiers.try_acquire();
+    std::printf("served: %s; the cashier is free: %s\n", served.c_str(), is_free ? "yes" : "no");
+    return left == 3 && !sent && order == "tea" && served == "coffee" && is_free ? 0 : 1;
   });
 }

@@ -47,7 +47,7 @@ void compute_for(std::chrono::milliseconds time) {
 }  // namespace
 
 int main() {
-  magpie::run([] {
+  return magpie::run([] {
     show_limits();
     magpie::TaskGroup work;
     for (int i = 0; i < 4 * magpie::procs(); ++i)
@@ -61,5 +61,8 @@ int main() {
     work.wait();
     watch.look();
     show_limits();
+    const magpie::Stats now = magpie::stats();
+    const bool right = now.cpus >= 1 && now.throttled_periods <= now.quota_periods;
+    return right && (now.cpu_quota > 0 || now.quota_periods == 0) ? 0 : 1;
   });
 }

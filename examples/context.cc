@@ -25,12 +25,15 @@ void talk(const Context& request, Chan<void> connection) {
 }
 
 int main() {
-  run([] {
-    Context request = Context::background().with_value("user", "Ada").with_timeout(50ms);
-
-    std::printf("fast query: %s\n", query(request, 1ms).value_or("given up").c_str());
-    std::printf("slow query: %s\n", query(request, 1h).value_or("given up").c_str());
+  return run([] {
+    Context user = Context::background().with_value("user", "Ada");
+    const std::string fast = query(user.with_timeout(1h), 1ms).value_or("given up");
+    Context request = user.with_timeout(50ms);
+    const std::string slow = query(request, 1h).value_or("given up");
+    std::printf("fast query: %s; slow query: %s\n", fast.c_str(), slow.c_str());
     std::printf("because: %s\n", request.err().message().c_str());
+    bool right = fast == "answer for Ada" && slow == "given up";
+    right = right && request.err() == std::errc::timed_out;
 
     // Cancelling one ends those that were made from it, and asks code that knows only the standard
     // library to stop.
@@ -39,16 +42,21 @@ int main() {
     std::stop_token token = part.stop_token();
     job.cancel();
     std::printf("the part was asked to stop: %s\n", token.stop_requested() ? "yes" : "no");
+    right = right && token.stop_requested() && part.err() == std::errc::operation_canceled;
 
     // Says why.
     Context call = Context::background().with_cancel();
     auto talker = spawn([=] { talk(call, Chan<void>()); });
     call.cancel(std::runtime_error("the peer hung up"));
     talker.join();
+    std::string why;
     try {
       std::rethrow_exception(call.cause());
     } catch (const std::exception& cause) {
-      std::printf("the call ended: %s\n", cause.what());
+      why = cause.what();
     }
+    std::printf("the call ended: %s\n", why.c_str());
+    right = right && why == "the peer hung up";
+    return right ? 0 : 1;
   });
 }

@@ -1,8 +1,7 @@
 // grpc.cc: a gRPC server whose handlers are goroutines, and clients that are goroutines.
 //
-// gRPC calls Squares::Square on a thread of its own. That starts a goroutine and returns; the
-// goroutine ends the call. So two thousand calls wait for each other here and hold no thread, and
-// neither do their clients, by gRPC's callbacks. The blocking form holds a thread for each call.
+// Two thousand calls wait for each other here and hold no thread, and neither do their clients, by
+// gRPC's callbacks. The blocking form holds a thread for each call. The server: squares_service.h.
 #include <grpcpp/grpcpp.h>
 #include <magpie/magpie.h>
 
@@ -13,51 +12,14 @@
 #include <string>
 #include <utility>
 
-#include "squares.grpc.pb.h"
+#include "squares_service.h"
 
 using namespace magpie;
 using namespace std::chrono_literals;
-using grpc::Status;
-using squares::Number;
 
 namespace {
 
-constexpr int kCalls = 2000;
-WaitGroup still_to_come;  // of kCalls calls
-std::atomic<int> right{0}, abandoned{0};
-
-// What the service does: plain code that may wait.
-Status square(const Context& context, std::int64_t value, Number& answer) {
-  if (value < 0) {  // one that takes for ever
-    (void)context.done().recv();
-    ++abandoned;
-    return Status::CANCELLED;
-  }
-  if (value < kCalls) {
-    still_to_come.done();
-    still_to_come.wait();
-  }
-  answer.set_value(value * value);
-  return Status::OK;
-}
-
-class Call final : public grpc::ServerUnaryReactor {
- public:
-  const Context context = Context::background().with_cancel();
-
- private:
-  void OnCancel() override { context.cancel(); }  // the client has gone, or its deadline is over
-  void OnDone() override { delete this; }         // after Finish() and OnCancel()
-};
-
-class Squares final : public squares::Squares::CallbackService {
-  grpc::ServerUnaryReactor* Square(grpc::CallbackServerContext*, const Number* question,
-                                   Number* answer) override {
-    Call* call = new Call;
-    go([=] { call->Finish(square(call->context, question->value(), *answer)); });
-    return call;
-  }
-};
+std::atomic<int> right{0};
 
 // Waits in the goroutine, and holds no thread. When the context ends, so does the call.
 Status ask(const Context& context, squares::Squares::Stub& stub, std::int64_t value) {

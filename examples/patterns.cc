@@ -9,7 +9,7 @@ using namespace magpie;
 using namespace std::chrono_literals;
 
 int main() {
-  run([] {
+  return run([] {
     // Four workers, at most 16 jobs in the queue: submit() waits when it is full, try_submit()
     // refuses.
     std::atomic<int> done{0};
@@ -27,16 +27,23 @@ int main() {
 
     // After three failures in a row it does not even try.
     CircuitBreaker breaker({.failures = 3, .open_for = 1ms, .trials = 1});
+    int failed = 0, not_tried = 0;
     for (int i = 0; i < 5; ++i) {
       try {
         breaker.call([] { throw std::runtime_error("no answer"); });
       } catch (const CircuitOpen&) {
-        std::puts("not tried");
+        ++not_tried;
       } catch (const std::exception& error) {
         std::printf("failed: %s\n", error.what());
+        ++failed;
       }
     }
+    std::printf("%d were not tried\n", not_tried);
     sleep_for(2ms);
-    breaker.call([] { std::puts("tried again, and it works"); });
+    const bool works = breaker.call([] { return true; });
+    std::printf("tried again: it %s\n", works ? "works" : "fails");
+    // On a slow machine the breaker's pause may be over before the five calls are.
+    const bool broke = failed >= 3 && failed + not_tried == 5;
+    return done == 100 && at_once >= 5 && broke && works ? 0 : 1;
   });
 }

@@ -1,4 +1,4 @@
-// postgres.cc: a thousand goroutines query PostgreSQL through libpq, a library that knows nothing
+// postgres.cc: two thousand goroutines query PostgreSQL through libpq, a library that knows nothing
 // of goroutines.
 //
 // Its calls block the thread. blocking() says so, and other goroutines run on other threads
@@ -40,7 +40,7 @@ Result query(PGconn* conn, const std::string& text) {
 
 int main() {
   return run([] {
-    constexpr int kConnections = 20, kGoroutines = 1000, kQueriesEach = 5;
+    constexpr int kConnections = 20, kGoroutines = 2000, kQueriesEach = 3;
     Chan<Connection> pool(kConnections);
     TaskGroup connecting;
     for (int i = 0; i < kConnections; ++i) connecting.go([&] { pool.send(connect()); });

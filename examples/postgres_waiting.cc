@@ -1,4 +1,4 @@
-// postgres_waiting.cc: a thousand goroutines query PostgreSQL, and no thread waits for the server.
+// postgres_waiting.cc: two thousand goroutines query PostgreSQL, and no thread waits for it.
 //
 // libpq can send a query without waiting for its result. The goroutine then waits for libpq's
 // socket on Magpie's poller, with a context. Compare postgres.cc, where a thread waits for each
@@ -54,7 +54,7 @@ Result query(const Context& context, PGconn* conn, const std::string& text) {
 
 int main() {
   return run([] {
-    constexpr int kConnections = 20, kGoroutines = 1000;
+    constexpr int kConnections = 20, kGoroutines = 2000;
     Pool<Connection> pool(kConnections, connect_to_server);
     std::atomic<long> sum = 0;
     TaskGroup asking;

@@ -1,13 +1,15 @@
 // timers.cc: sleeps, time-outs, functions called later, regular ticks.
 #include <magpie/magpie.h>
 
+#include <chrono>
 #include <cstdio>
 
 using namespace magpie;
 using namespace std::chrono_literals;
 
 int main() {
-  run([] {
+  return run([] {
+    const TimePoint start = std::chrono::steady_clock::now();
     sleep_for(5ms);
 
     // A channel that receives the time once: a time-out in select.
@@ -21,7 +23,8 @@ int main() {
     after_func(2ms, [called] { called.send(); });
     called.recv();
     Timer never = after_func(1h, [] { std::puts("an hour later"); });
-    std::printf("stopped in time: %s\n", never.stop() ? "yes" : "no");
+    const bool stopped = never.stop();
+    std::printf("stopped in time: %s\n", stopped ? "yes" : "no");
 
     // Regular ticks. Those that nobody receives in time are left out.
     Ticker ticker(3ms);
@@ -29,5 +32,8 @@ int main() {
       ticker.channel().recv();
       std::printf("tick %d\n", i);
     }
+    const auto took =
+        std::chrono::steady_clock::now() - start;  // at least the sum of what was waited for
+    return stopped && took >= 5ms + 10ms + 2ms + 3 * 3ms ? 0 : 1;
   });
 }
