@@ -149,6 +149,7 @@ class Machine {
     Ring<TaskId> inbox;
     std::int64_t shown = 0;     // how many of them searchers see
     std::vector<Timer> timers;  // a heap
+    std::uint32_t timer_tip = kNoVictim, next_timer_look = 0;
     std::int32_t ticks_to_look = 0, turns_to_clock = 0;
     std::uint64_t ticks = 0, inherited = 0, inbox_tick = 0;
     sched::policy::ChainClock chain_clock;
@@ -196,7 +197,8 @@ class Machine {
   void go_on(std::uint32_t p, Activity activity, Ns cost);
   void step_of(std::uint32_t p);
   void timer_due();
-  bool some_timer_is_due() const;
+  bool some_timer_is_due() const { return due_timer() != kNoVictim; }
+  std::uint32_t due_timer() const;  // of which P; kNoVictim: of none
 
   // CPUs
   bool take_cpu(std::uint32_t p);

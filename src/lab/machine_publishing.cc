@@ -103,13 +103,16 @@ void Machine::start_at(std::uint32_t p, TaskId task) { arrive_at(p, task); }
 void Machine::timer_due() {
   if (timers_ == 0 || duty_is_taken_ || idle_.empty() || !some_timer_is_due()) return;
   duty_is_taken_ = true;
-  procs_[start_idle(kNobody, setup_.costs.wake)].has_duty = true;
+  Proc& keeper = procs_[start_idle(kNobody, setup_.costs.wake)];
+  keeper.has_duty = true;
+  keeper.timer_tip = due_timer();
 }
 
-bool Machine::some_timer_is_due() const {
-  return timers_ != 0 && std::any_of(procs_.begin(), procs_.end(), [this](const Proc& proc) {
-           return !proc.timers.empty() && proc.timers.front().time <= now_;
-         });
+std::uint32_t Machine::due_timer() const {
+  if (timers_ == 0) return kNoVictim;
+  for (std::uint32_t p = 0; p < setup_.procs; ++p)
+    if (!procs_[p].timers.empty() && procs_[p].timers.front().time <= now_) return p;
+  return kNoVictim;
 }
 
 TaskId Machine::take_due_timers(std::uint32_t p, std::uint32_t owner, Ns& cost) {

@@ -20,9 +20,14 @@ void Machine::begin_search(std::uint32_t p, Ns cost) {
   }
   ++result_.searches;
   if (timers_ != 0) {
-    for (std::uint32_t other = 0; other < setup_.procs; ++other) {
-      const TaskId task = take_due_timers(p, other, cost);
-      if (task != kNoTask) return found(p, task, cost);
+    const std::uint32_t tip = std::exchange(proc.timer_tip, kNoVictim);
+    if (tip != kNoVictim)
+      if (const TaskId task = take_due_timers(p, tip, cost); task != kNoTask)
+        return found(p, task, cost);
+    for (std::uint32_t left = std::min(setup_.procs, rules::kTimerLooks); left != 0; --left) {
+      const std::uint32_t other = proc.next_timer_look++ % setup_.procs;
+      if (const TaskId task = take_due_timers(p, other, cost); task != kNoTask)
+        return found(p, task, cost);
     }
   }
   proc.round = 0;
@@ -135,7 +140,8 @@ void Machine::rest(std::uint32_t p, Ns cost) {
     --searching_;
     proc.is_searching = false;
   }
-  const bool gets_up = setup_.policy.wakes && (visible_ > 0 || some_timer_is_due());
+  proc.timer_tip = due_timer();
+  const bool gets_up = setup_.policy.wakes && (visible_ > 0 || proc.timer_tip != kNoVictim);
   if (gets_up) {  // the second look: it takes the P back, and searches
     ++searching_;
     proc.is_searching = true;

@@ -200,5 +200,6 @@ constexpr std::uint32_t budget_after_failure(std::uint32_t rounds) {
 // ---- timers (rest/fire.cc)
 
 inline constexpr std::size_t kTimersAtOnce = 64;
+inline constexpr std::uint32_t kTimerLooks = 16;  // Ps at whose timers a search looks
 
 }  // namespace magpie::sched::policy

@@ -48,6 +48,8 @@ struct M {
   base::Relaxed<bool> searching = false;  // counted in Search; see Idle
   std::uint32_t spin_budget = 0;          // rounds to search before sleeping; the M adapts it
   P* tip = nullptr;  // work was seen there; a search that finds none elsewhere looks there too
+  P* timer_tip = nullptr;             // a timer was due there; the next search looks there first
+  std::uint32_t next_timer_look = 0;  // at this P, going round
   // [timer-duty] A goroutine armed a timer while it parked. The M still owes the armer's part.
   std::int64_t timer_owed_ns = timer::kNever;
   int thread_locks = 0;             // ThreadLocks of the goroutine that is bound to this M

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -86,10 +87,26 @@ G* fire_own(M* m) {
   return fire_due(m, m->p->timers, now);
 }
 
+bool sees_due_timer(M* m) {
+  std::int64_t now = base::now_ns();
+  for (P* p : runtime->ps.in_use()) {
+    if (p->timers.earliest_ns() > now) continue;
+    m->timer_tip = p;
+    return true;
+  }
+  return false;
+}
+
 G* fire_others(M* m) {
   std::span<P* const> ps = runtime->ps.in_use();
+  auto count = static_cast<std::uint32_t>(ps.size());
   std::int64_t now = base::now_ns();
-  for (P* p : ps) {
+  if (P* tip = std::exchange(m->timer_tip, nullptr)) {
+    if (tip->timers.earliest_ns() <= now)
+      if (G* g = fire_due(m, tip->timers, now)) return g;
+  }
+  for (std::uint32_t looks = std::min(count, policy::kTimerLooks); looks != 0; --looks) {
+    P* p = ps[m->next_timer_look++ % count];
     if (p->timers.earliest_ns() > now) continue;
     if (G* g = fire_due(m, p->timers, now)) return g;
   }

@@ -17,11 +17,6 @@
 namespace magpie::sched {
 namespace {
 
-bool timer_is_due() {
-  std::int64_t earliest = earliest_timer_ns();
-  return earliest != kNever && earliest <= base::now_ns();
-}
-
 // Complete: m is about to sleep. It begins elsewhere than other Ms do.
 bool sees_work(M* m) {
   m->tip = find_visible_work(static_cast<std::uint32_t>(m->number), kAllPs);
@@ -126,7 +121,7 @@ bool rest(M* m) {
   m->timer_owed_ns = kNever;  // [timer-duty] m looks at all timers now
   for (;;) {
     runtime->search.before_second_look();
-    if (sees_work(m) || timer_is_due()) {
+    if (sees_work(m) || sees_due_timer(m)) {
       runtime->chaos.disturb();
       if (get_up(m)) return true;
       runtime->sysmon.look_soon();  // m was handed a P, or all Ps are held, maybe by loops

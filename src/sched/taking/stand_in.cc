@@ -18,7 +18,8 @@ void StandIn::fire_timers() {
     if (m_.p == nullptr) return;
   }
   set_current_m(&m_);
-  while (G* g = fire_others(&m_)) put_last(&m_, g);
+  while (sees_due_timer(&m_))
+    if (G* g = fire_others(&m_)) put_last(&m_, g);
   set_current_m(nullptr);
   do_without_thread(std::exchange(m_.p, nullptr), Searching::no);
 }
