@@ -75,7 +75,9 @@ struct LabOptions {
   std::uint64_t count = 0;
   std::int64_t work_ns = 0;
   double busy = 0.7;
+  double skew = 0;
   std::uint32_t group = 0;  // Ps that are near each other
+  std::string topology;     // a machine, as for MAGPIE_DEBUG=topology=
   bool json = false;
   std::string svg;  // the file for a plot; empty: none
   std::vector<std::string> values = {"time", "steals", "p99", "cost"};  // of the plot
@@ -87,6 +89,7 @@ int lab_calibrate();
 struct LabMeasureOptions {
   std::vector<int> procs = {1, 2, 4};
   int runs = 40;
+  std::string recorded;  // a file with what an earlier call printed: nothing is measured
 };
 int lab_measure(const LabMeasureOptions& options);
 
@@ -95,6 +98,7 @@ struct LabReplayOptions {
   std::vector<std::string> policies;
   std::vector<std::string> costs;
   std::uint32_t procs = 0;  // 0: as many as were traced
+  std::string topology;
   std::uint64_t seed = 1;
 };
 int lab_replay(const LabReplayOptions& options);

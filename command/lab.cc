@@ -32,6 +32,10 @@ lab::Costs costs_with(const std::vector<std::string>& changes) {
   return costs;
 }
 
+lab::Topology topology_for(const std::string& levels, std::uint32_t procs) {
+  return levels.empty() ? lab::Topology{} : lab::topology_of(levels, procs);
+}
+
 // Lines of a table of two columns, with the band of the paper.
 void print_model(const char* what, const std::string& published, double value) {
   std::printf("%-62s %-22s %8.3f\n", what, published.c_str(), value);
@@ -41,7 +45,8 @@ void print_model(const char* what, const std::string& published, double value) {
 }  // namespace
 
 int lab_tables(const LabOptions& options) {
-  lab::Header header{"magpie lab run", costs_with(options.costs), options.seed};
+  lab::Header header{"magpie lab run", costs_with(options.costs), options.seed, options.topology};
+  if (options.group != 0) header.topology = "groups of " + std::to_string(options.group) + " Ps";
   std::vector<std::string> names = options.loads;
   if (names.empty())
     for (const lab::LoadInfo& info : lab::loads()) names.push_back(info.name);
@@ -53,10 +58,11 @@ int lab_tables(const LabOptions& options) {
         setup.procs = procs;
         setup.costs = header.costs;
         setup.policy = lab::policy_of(policy.changes);
+        setup.topology = topology_for(options.topology, procs);
         setup.topology.group = options.group;
         setup.seed = options.seed;
-        const auto load =
-            lab::make_load(name, {options.count, options.work_ns, options.busy}, procs);
+        const auto load = lab::make_load(
+            name, {options.count, options.work_ns, options.busy, options.skew}, procs);
         rows.push_back({name, policy.name, procs, lab::Machine(setup, *load).run()});
       }
     }
@@ -82,11 +88,18 @@ int lab_models() {
     print_model(what.c_str(), "at most 3.65, sim. 2.4",
                 lab::steal_half_term(m, 1 << 20, m > 1000 ? 10 : 200, 1));
   }
+  for (const std::uint32_t m : {2u, 4u}) {
+    const std::string what =
+        "    makespan - W/m in steps, W = 2^20, m = " + std::to_string(m) + " (see stealing.md)";
+    print_model(what.c_str(), "at most 73", 20 * lab::steal_half_term(m, 1 << 20, 200, 1));
+  }
   for (const double busy : {0.5, 0.7, 0.8, 0.9, 0.95}) {
     const lab::Measured measured = lab::steal_one_time_of_machine(1024, busy, 1200, 1);
     const std::string what = "steal one: mean time at load " + std::to_string(measured.busy);
-    print_model(what.c_str(), std::to_string(lab::steal_one_time_predicted(measured.busy)),
-                measured.time);
+    char predicted[32];
+    std::snprintf(predicted, sizeof predicted, "%.3f",
+                  lab::steal_one_time_predicted(measured.busy));
+    print_model(what.c_str(), predicted, measured.time);
   }
   print_model("sharing is cheaper than stealing below load", "0.618",
               lab::border_of_sharing(0.02, 1000, 400, 1));
@@ -125,7 +138,13 @@ int lab_calibrate() {
 }
 
 int lab_measure(const LabMeasureOptions& options) {
-  lab::print_measured(std::cout, lab::measure_all(options.procs, options.runs));
+  if (options.recorded.empty()) {
+    lab::print_measured(std::cout, lab::measure_all(options.procs, options.runs));
+    return 0;
+  }
+  std::ifstream file(options.recorded);
+  if (!file) throw Failure(options.recorded + ": cannot be read");
+  lab::print_measured(std::cout, lab::read_recorded(file));
   return 0;
 }
 
@@ -134,18 +153,20 @@ int lab_replay(const LabReplayOptions& options) {
   const lab::Recording recording = lab::record(reader);
   if (recording.goroutines() == 0)
     throw Failure(options.file + ": no goroutine was made or woken in it");
-  lab::Header header{"magpie lab replay " + options.file, costs_with(options.costs), options.seed};
+  lab::Header header{"magpie lab replay " + options.file, costs_with(options.costs), options.seed,
+                     options.topology};
   std::vector<lab::Row> rows;
   for (const lab::Alternative& policy : chosen(options.policies)) {
     lab::Setup setup;
     setup.procs = options.procs != 0 ? options.procs : recording.procs();
     setup.costs = header.costs;
     setup.policy = lab::policy_of(policy.changes);
+    setup.topology = topology_for(options.topology, setup.procs);
     setup.seed = options.seed;
     rows.push_back({"trace", policy.name, setup.procs, lab::replay(recording, setup)});
   }
   lab::print_table(std::cout, header, rows);
-  std::printf("%-36s %4u %51.3g %9.3g\n", "measured in the trace", recording.procs(),
+  std::printf("%-33s %4u %41.3g %9.3g\n", "measured in the trace", recording.procs(),
               static_cast<double>(recording.latency().quantile(0.5)) / 1e3,
               static_cast<double>(recording.latency().quantile(0.99)) / 1e3);
   return 0;

@@ -164,7 +164,12 @@ class CommandLine {
     tables->add_option("--busy", lab_.busy, "The part of all Ps that open loads need")
         ->capture_default_str()
         ->check(CLI::Range(0.01, 2.0));
-    tables->add_option("--group", lab_.group, "Ps that are near each other; 0: all are");
+    tables->add_option("--skew", lab_.skew, "at-home: how much more the first half of the Ps gets")
+        ->check(CLI::Range(0.0, 0.99));
+    CLI::Option* group =
+        tables->add_option("--group", lab_.group, "Ps that are near each other; 0: all are");
+    tables->add_option("--topology", lab_.topology, "A machine, as \"node:2 l3:2 core:8 pu:2\"")
+        ->excludes(group);
     tables->add_flag("--json", lab_.json, "JSON instead of a table");
     tables->add_option("--svg", lab_.svg, "Write a plot to this file too");
     tables->add_option("--values", lab_.values, "What the plot shows")
@@ -187,6 +192,8 @@ class CommandLine {
     measure->add_option("--runs", lab_measure_.runs, "Runs of each load")
         ->capture_default_str()
         ->check(CLI::Range(1, 10'000));
+    measure->add_option("--recorded", lab_measure_.recorded,
+                        "Simulate again what an earlier call printed into this file");
     does(measure, [this] { return lab_measure(lab_measure_); });
 
     CLI::App* replay =
@@ -196,6 +203,7 @@ class CommandLine {
     replay->add_option("--cost", lab_replay_.costs, "Changes of the costs in ns");
     replay->add_option("--procs", lab_replay_.procs, "Ps; without it as many as were traced")
         ->check(CLI::Range(1, 4096));
+    replay->add_option("--topology", lab_replay_.topology, "A machine, as for lab run");
     replay->add_option("--seed", lab_replay_.seed, "Of all chance")->capture_default_str();
     does(replay, [this] { return lab_replay(lab_replay_); });
   }

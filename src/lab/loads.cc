@@ -235,6 +235,8 @@ Ns HomeArrivals::gap(Machine& machine, std::uint64_t p) const {
   return machine.exponential(static_cast<double>(unit_) / (busy_ * skew));
 }
 void HomeArrivals::called(Machine& machine, std::uint64_t number) {
+  if (left_ == 0) return;
+  if (left_ != kForEver) --left_;
   if (machine.now() >= from_) arrivals_per_p_ += 1.0 / machine.setup().procs;
   machine.arrive_at(static_cast<std::uint32_t>(number), machine.make());
   machine.call_at(machine.now() + gap(machine, number), number);
@@ -244,6 +246,29 @@ Step HomeArrivals::step(Machine& machine, TaskId) {
   work_ += static_cast<double>(work);
   ++jobs_;
   return {work, What::end};
+}
+
+void HomeBatches::begin(Machine& machine) {
+  for (std::uint32_t p = 0; p < machine.setup().procs; ++p) machine.call_at(gap(machine), p);
+}
+Ns HomeBatches::gap(Machine& machine) const {
+  return machine.exponential(static_cast<double>(work_) * (size_ + 1) / busy_);
+}
+void HomeBatches::called(Machine& machine, std::uint64_t p) {
+  if (batches_left_ == 0) return;
+  if (batches_left_ != kForEver) --batches_left_;
+  const TaskId starter = machine.make();
+  left_.resize(std::max<std::size_t>(left_.size(), starter + 1));
+  left_[starter] = size_;
+  machine.arrive_at(static_cast<std::uint32_t>(p), starter);
+  machine.call_at(machine.now() + gap(machine), p);
+}
+Step HomeBatches::step(Machine& machine, TaskId task) {
+  if (task >= left_.size() || left_[task] == 0) return {work_, What::end};
+  --left_[task];
+  const TaskId child = machine.make();
+  if (child < left_.size()) left_[child] = 0;
+  return {0, What::spawn, child};
 }
 
 void Heap::begin(Machine& machine) {
@@ -258,6 +283,8 @@ const std::vector<LoadInfo>& loads() {
       {"batches", "every so often one goroutine starts 16 for each P", 4'000, 5'000},
       {"ping-pong", "two pairs for each P that wake each other", 1'000, 200},
       {"timers", "256 sleepers for each P", 4'000, 2'000},
+      {"at-home", "each P gets goroutines of its own, at random times", 4'000, 5'000},
+      {"home-batches", "each P starts 32 of its own, at random times", 4'000, 5'000},
   };
   return all;
 }
@@ -280,7 +307,10 @@ std::unique_ptr<Load> make_load(const std::string& name, const LoadOptions& opti
     if (name == "requests") return std::make_unique<Requests>(count, work, options.busy);
     if (name == "batches") return std::make_unique<Batches>(count, work, options.busy);
     if (name == "ping-pong") return std::make_unique<PingPong>(count, work);
-    return std::make_unique<Timers>(count, work, options.busy);
+    if (name == "timers") return std::make_unique<Timers>(count, work, options.busy);
+    if (name == "at-home")
+      return std::make_unique<HomeArrivals>(options.busy, work, options.skew, count);
+    return std::make_unique<HomeBatches>(options.busy, work, 32, count);
   }
   throw std::invalid_argument("there is no load " + name + ": there are " + known);
 }

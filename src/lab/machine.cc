@@ -12,6 +12,9 @@ namespace rules = sched::policy;
 double Result::steals_per_second() const {
   return time == 0 ? 0 : static_cast<double>(steals) * 1e9 / static_cast<double>(time);
 }
+double Result::mean_wait() const {
+  return latency.count() == 0 ? 0 : waits / static_cast<double>(latency.count());
+}
 double Result::fairness() const {
   const double n = static_cast<double>(latency.count());
   return squared_waits == 0 ? 1 : waits * waits / (n * squared_waits);
@@ -35,7 +38,7 @@ Machine::Machine(const Setup& setup, Load& load)
   cpus_left_ = setup_.cpus;
   for (std::uint32_t p = setup_.procs; p-- > 0;) {
     procs_[p].victims =
-        make_victims(setup_.policy.order, p, setup_.procs, setup_.topology, idle_mask_, waiting_);
+        make_victims(setup_.policy, p, setup_.procs, setup_.topology, idle_mask_, waiting_);
     procs_[p].budget = setup_.policy.budget_after(false, rules::kSpinLeast);
     procs_[p].ticks_to_look = setup_.policy.look_every;
     procs_[p].turns_to_clock = rules::kTurnsPerClock;

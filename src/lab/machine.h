@@ -86,6 +86,7 @@ struct Result {
   double waits = 0, squared_waits = 0;              // sums of latencies and of their squares
 
   double steals_per_second() const;
+  double mean_wait() const;        //
   double fairness() const;         // Jain's index of the waits: 1 if all are equal
   double cost_per_turn() const;    // P time of the scheduler, without idling, per turn
   double searching_share() const;  // of all P time that is not idle

@@ -102,6 +102,8 @@ void set(Policy& policy, const std::string& assignment) {
     policy.uses_runnext = choice<bool>(name, value, switches);
   else if (name == "reserve")
     policy.reserves = choice<bool>(name, value, switches);
+  else if (name == "detours")
+    policy.detours = choice<bool>(name, value, switches);
   else if (name == "least")
     policy.least = static_cast<std::uint64_t>(number(name, value, 1));
   else if (name == "look")
@@ -113,7 +115,7 @@ void set(Policy& policy, const std::string& assignment) {
   else
     throw std::invalid_argument(assignment +
                                 ": there are amount, end, runnext, spin, first, order, throttle, "
-                                "slot, reserve, least, look, slots, patience");
+                                "slot, reserve, detours, least, look, slots, patience");
 }
 
 const std::vector<Alternative>& alternatives() {
@@ -138,6 +140,7 @@ const std::vector<Alternative>& alternatives() {
       {"look every 509", "look=509"},
       {"no throttling", "throttle=off"},
       {"no reserving", "reserve=off"},
+      {"no detours", "detours=off"},
   };
   return all;
 }

@@ -43,6 +43,7 @@ struct Policy {
   bool throttles = true;     // at most one wake-up under way, at most half of the busy Ps search
   bool uses_runnext = true;  // false: goroutines that are started or woken go to the ring
   bool reserves = true;      // the owner sets batches aside
+  bool detours = true;       // of the product's order: to far Ps that hold many goroutines
   bool wakes = true;         // false: an idle P sleeps until something arrives in its own ring
 
   std::uint64_t to_steal(std::uint64_t waiting) const;

@@ -2,7 +2,8 @@
 //
 // A run counts only if the kernel let it have its CPUs: its threads waited for a CPU (run_delay of
 // /proc/self/task/*/schedstat) for less than a twentieth of the run. On a busy machine few runs do,
-// or none; then there is nothing to compare, and `clean` says so.
+// or none; then there is nothing to compare, and `clean` says so. With more Ps than CPUs all runs
+// count: the threads wait for each other, and the rows with fewer Ps tell how busy the machine was.
 #pragma once
 
 #include <cstdint>

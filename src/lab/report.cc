@@ -49,8 +49,13 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-const char* const kUnits[] = {"ms",          "per second",       "us", "us", "Jain's index",
-                              "ns per turn", "part of busy time"};
+const char* const kUnits[] = {
+    "ms",          "per second",        "us", "us",         "Jain's index",
+    "ns per turn", "part of busy time", "us", "% of steals"};
+
+double percent(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(all);
+}
 
 struct Box {
   double x, y, width, height;
@@ -102,8 +107,8 @@ void plot(std::ostream& out, const Box& box, const std::vector<const Row*>& rows
 }  // namespace
 
 const std::vector<std::string>& value_names() {
-  static const std::vector<std::string> names = {"time",     "steals", "p50",      "p99",
-                                                 "fairness", "cost",   "searching"};
+  static const std::vector<std::string> names = {"time", "steals",    "p50",  "p99", "fairness",
+                                                 "cost", "searching", "wait", "far"};
   return names;
 }
 
@@ -116,6 +121,8 @@ double value_of(const Row& row, const std::string& name) {
   if (name == "fairness") return result.fairness();
   if (name == "cost") return result.cost_per_turn();
   if (name == "searching") return result.searching_share();
+  if (name == "wait") return result.mean_wait() / 1e3;
+  if (name == "far") return percent(result.far_steals, result.steals);
   std::string known;
   for (const std::string& one : value_names()) known += (known.empty() ? "" : ", ") + one;
   throw std::invalid_argument("there is no value " + name + ": there are " + known);
@@ -124,38 +131,50 @@ double value_of(const Row& row, const std::string& name) {
 void print_table(std::ostream& out, const Header& header, const std::vector<Row>& rows) {
   out << "# " << header.command << ", seed " << header.seed
       << "\n# costs in ns: " << header.costs.text() << "\n";
+  const bool has_distances = !header.topology.empty();
+  if (has_distances) out << "# machine: " << header.topology << "\n";
   char line[256];
-  std::snprintf(line, sizeof line, "%-10s %-20s %4s %10s %10s %7s %9s %9s %8s %9s %9s\n", "load",
-                "policy", "Ps", "time ms", "steals/s", "far %", "p50 us", "p99 us", "fairness",
+  std::snprintf(line, sizeof line, "%-12s %-20s %4s %10s %10s %9s %9s %9s %8s %9s %9s", "load",
+                "policy", "Ps", "time ms", "steals/s", "wait us", "p50 us", "p99 us", "fairness",
                 "ns/turn", "search %");
-  out << line;
+  out << line << (has_distances ? "  cache %   far %  line far %\n" : "\n");
   for (const Row& row : rows) {
-    const double far = row.result.steals == 0 ? 0
-                                              : 100 * static_cast<double>(row.result.far_steals) /
-                                                    static_cast<double>(row.result.steals);
-    std::snprintf(line, sizeof line,
-                  "%-10s %-20s %4u %10.3f %10s %7.1f %9s %9s %8.3f %9.1f %9.2f\n", row.load.c_str(),
-                  row.policy.c_str(), row.procs, value_of(row, "time"),
-                  brief(value_of(row, "steals")).c_str(), far, brief(value_of(row, "p50")).c_str(),
-                  brief(value_of(row, "p99")).c_str(), value_of(row, "fairness"),
-                  value_of(row, "cost"), 100 * value_of(row, "searching"));
+    std::snprintf(line, sizeof line, "%-12s %-20s %4u %10.3f %10s %9s %9s %9s %8.3f %9.1f %9.2f",
+                  row.load.c_str(), row.policy.c_str(), row.procs, value_of(row, "time"),
+                  brief(value_of(row, "steals")).c_str(), brief(value_of(row, "wait")).c_str(),
+                  brief(value_of(row, "p50")).c_str(), brief(value_of(row, "p99")).c_str(),
+                  value_of(row, "fairness"), value_of(row, "cost"),
+                  100 * value_of(row, "searching"));
     out << line;
+    if (has_distances) {
+      const Result& result = row.result;
+      std::snprintf(
+          line, sizeof line, " %8.1f %7.1f %11.1f", percent(result.cache_steals, result.steals),
+          percent(result.far_steals, result.steals), percent(result.far_shared, result.shared));
+      out << line;
+    }
+    out << "\n";
   }
 }
 
 void print_json(std::ostream& out, const Header& header, const std::vector<Row>& rows) {
   out << "{\"command\": " << quoted(header.command) << ", \"seed\": " << header.seed
-      << ", \"costs_ns\": " << quoted(header.costs.text()) << ", \"rows\": [";
+      << ", \"costs_ns\": " << quoted(header.costs.text())
+      << ", \"topology\": " << quoted(header.topology) << ", \"rows\": [";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     out << (i == 0 ? "\n" : ",\n") << "  {\"load\": " << quoted(row.load)
         << ", \"policy\": " << quoted(row.policy) << ", \"procs\": " << row.procs
         << ", \"time_ns\": " << row.result.time << ", \"turns\": " << row.result.turns
         << ", \"ended\": " << row.result.ended << ", \"steals\": " << row.result.steals
-        << ", \"far_steals\": " << row.result.far_steals << ", \"stolen\": " << row.result.stolen
+        << ", \"far_steals\": " << row.result.far_steals
+        << ", \"cache_steals\": " << row.result.cache_steals
+        << ", \"stolen\": " << row.result.stolen << ", \"shared\": " << row.result.shared
+        << ", \"far_shared\": " << row.result.far_shared
         << ", \"runnext_stolen\": " << row.result.runnext_stolen
         << ", \"probes\": " << row.result.probes << ", \"wakes\": " << row.result.wakes
         << ", \"searches\": " << row.result.searches << ", \"spills\": " << row.result.spills
+        << ", \"mean_wait_ns\": " << format("%.1f", row.result.mean_wait())
         << ", \"p50_ns\": " << row.result.latency.quantile(0.5)
         << ", \"p99_ns\": " << row.result.latency.quantile(0.99)
         << ", \"fairness\": " << format("%.4f", row.result.fairness())

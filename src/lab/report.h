@@ -20,13 +20,14 @@ struct Header {
   std::string command;
   Costs costs;
   std::uint64_t seed = 1;
+  std::string topology;  // empty: all Ps are near each other
 };
 
 void print_table(std::ostream& out, const Header& header, const std::vector<Row>& rows);
 void print_json(std::ostream& out, const Header& header, const std::vector<Row>& rows);
 
-// What a plot shows, by its name: time, steals, p50, p99, fairness, cost or searching. Throws
-// std::invalid_argument with the names that there are.
+// What a plot shows, by its name: time, steals, p50, p99, fairness, cost, searching, wait (the
+// mean) or far (steals). Throws std::invalid_argument with the names that there are.
 double value_of(const Row& row, const std::string& name);
 const std::vector<std::string>& value_names();
 

@@ -33,10 +33,13 @@ class Walk {
 
 class Rings : public Victims {
  public:
-  Rings(std::uint32_t thief, std::uint32_t procs, const Topology& topology,
+  Rings(const Policy& policy, std::uint32_t thief, std::uint32_t procs, const Topology& topology,
         const sched::IdleMask& idle)
-      : home_(topology.home_of(thief, procs)), victims_(home_, thief, procs, idle, detours_) {}
+      : home_(topology.home_of(thief, procs)),
+        makes_detours_(policy.detours),
+        victims_(home_, thief, procs, idle, detours_) {}
   void begin(base::Random& random, int round) override {
+    if (!makes_detours_) detours_ = {};  // it never counts as far as the search with the detour
     victims_.begin_round(round, random.next());
   }
   std::uint32_t next() override { return victims_.next(); }
@@ -45,6 +48,7 @@ class Rings : public Victims {
 
  private:
   const cpus::Home home_;
+  const bool makes_detours_;
   sched::policy::Detours detours_;
   sched::Victims victims_;
 };
@@ -67,11 +71,9 @@ class Uniform : public Victims {
 class NearFirst : public Victims {
  public:
   NearFirst(std::uint32_t thief, std::uint32_t procs, const Topology& topology)
-      : thief_(thief), procs_(procs), group_(topology.group == 0 ? procs : topology.group) {}
+      : thief_(thief), procs_(procs), node_(topology.home_of(thief, procs).node) {}
   void begin(base::Random& random, int) override {
-    first_ = thief_ / group_ * group_;
-    size_ = std::min(group_, procs_ - first_);
-    near_.begin(first_, size_, random);
+    near_.begin(node_.first, node_.size(), random);
     all_.begin(0, procs_, random);
   }
   std::uint32_t next() override {
@@ -79,13 +81,14 @@ class NearFirst : public Victims {
       if (const std::uint32_t victim = near_.next(); victim != thief_) return victim;
     while (!all_.is_over()) {
       const std::uint32_t victim = all_.next();
-      if (victim < first_ || victim >= first_ + size_) return victim;
+      if (!node_.has(victim)) return victim;
     }
     return kNoVictim;
   }
 
  private:
-  std::uint32_t thief_, procs_, group_, first_ = 0, size_ = 0;
+  std::uint32_t thief_, procs_;
+  cpus::Range node_;
   Walk near_, all_;
 };
 
@@ -182,12 +185,13 @@ cpus::Home Topology::home_of(std::uint32_t p, std::uint32_t procs) const {
   return {.cpu = -1, .sibling = p, .cache = near, .node = near, .is_flat = near.size() == procs};
 }
 
-std::unique_ptr<Victims> make_victims(Order order, std::uint32_t thief, std::uint32_t procs,
-                                      const Topology& topology, const sched::IdleMask& idle,
+std::unique_ptr<Victims> make_victims(const Policy& policy, std::uint32_t thief,
+                                      std::uint32_t procs, const Topology& topology,
+                                      const sched::IdleMask& idle,
                                       const std::vector<std::uint32_t>& waiting) {
-  switch (order) {
+  switch (policy.order) {
     case Order::rings:
-      return std::make_unique<Rings>(thief, procs, topology, idle);
+      return std::make_unique<Rings>(policy, thief, procs, topology, idle);
     case Order::uniform:
       return std::make_unique<Uniform>(thief, procs);
     case Order::near_first:

@@ -54,8 +54,9 @@ class Victims {
 };
 
 // `waiting` is how many stand in the ring of each P, for orders that look at it.
-std::unique_ptr<Victims> make_victims(Order order, std::uint32_t thief, std::uint32_t procs,
-                                      const Topology& topology, const sched::IdleMask& idle,
+std::unique_ptr<Victims> make_victims(const Policy& policy, std::uint32_t thief,
+                                      std::uint32_t procs, const Topology& topology,
+                                      const sched::IdleMask& idle,
                                       const std::vector<std::uint32_t>& waiting);
 
 }  // namespace magpie::lab

@@ -42,6 +42,12 @@ TEST(LabMachine, EveryGoroutineOfEveryLoadEndsUnderEveryPolicy) {
   }
 }
 
+// Of the loads that have a chance of their own: as many goroutines as were asked for.
+TEST(LabMachine, LoadsAtHomeEndAfterTheirCount) {
+  EXPECT_EQ(simulate("at-home", 8, "", {1'000, 0, 0.7}).ended, 1'000u);
+  EXPECT_EQ(simulate("home-batches", 8, "", {3'200, 0, 0.7}).ended, 3'300u);
+}
+
 TEST(LabMachine, EqualSeedsGiveEqualResults) {
   for (const LoadInfo& info : loads()) {
     const Result first = simulate(info.name, 8, "", {500, 0, 0.7}, 7);

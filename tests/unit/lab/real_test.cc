@@ -1,19 +1,22 @@
 // real_test.cc: the simulation and the real runtime agree.
 //
 // recorded.h has what `magpie lab measure` measured, so that the comparison does not depend on
-// what else the machine does. The live test measures again where nothing else wants the CPUs.
+// what else the machine does. The live test measures again where others do not want the CPUs, or do
+// not get them.
 
 #include "lab/real.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "unit/lab/recorded.h"
@@ -21,17 +24,21 @@
 namespace magpie::lab {
 namespace {
 
-void expect_agreement(const Recorded& recorded) {
+// What differs by more than 10 % in throughput or 25 % in p99; empty: nothing.
+std::string differences(const Recorded& recorded) {
+  std::ostringstream found;
   for (const Real& real : recorded.rows) {
     const Result result = simulate(real, recorded.costs);
-    const std::string where = real.load.name + " at " + std::to_string(real.procs) + " Ps";
-    EXPECT_NEAR(static_cast<double>(result.time) / static_cast<double>(real.time), 1, 0.1)
-        << where << ": throughput";
+    const double time = static_cast<double>(result.time) / static_cast<double>(real.time);
+    const std::string where = real.load.name + " at " + std::to_string(real.procs) + " Ps: ";
+    if (std::abs(time - 1) > 0.1) found << where << "time " << time << " of the real one\n";
     // Below a microsecond the two clock readings are most of what was measured.
     if (real.p99 < 1'000) continue;
-    const auto p99 = static_cast<double>(result.latency.quantile(0.99));
-    EXPECT_NEAR(p99 / static_cast<double>(real.p99), 1, 0.25) << where << ": p99";
+    const double p99 =
+        static_cast<double>(result.latency.quantile(0.99)) / static_cast<double>(real.p99);
+    if (std::abs(p99 - 1) > 0.25) found << where << "p99 " << p99 << " of the real one\n";
   }
+  return found.str();
 }
 
 // The share of the last ten seconds in which a program waited for a CPU, in percent; 100: unknown.
@@ -46,25 +53,56 @@ double cpu_pressure() {
 TEST(LabAndRuntime, AgreeOnWhatWasRecorded) {
   std::istringstream text{std::string(kRecorded)};
   const Recorded recorded = read_recorded(text);
-  ASSERT_GE(recorded.rows.size(), 3u);
-  for (const Real& real : recorded.rows) EXPECT_GE(real.clean, 5) << real.load.name;
-  expect_agreement(recorded);
+  for (const std::uint32_t procs : {1u, 2u, 4u})
+    EXPECT_EQ(std::ranges::count(recorded.rows, procs, &Real::procs), 3) << procs << " Ps";
+  for (const Real& real : recorded.rows) EXPECT_GE(real.clean, 20) << real.load.name;
+  EXPECT_EQ(differences(recorded), "");
 }
 
-TEST(LabAndRuntime, AgreeOnAnIdleMachine) {
-  if (cpu_pressure() > 1) GTEST_SKIP() << "other programs want the CPUs";
+// The calling thread, and those that it makes, go before all other programs, where this process may
+// ask for that.
+class BeforeOthers {
+ public:
+  BeforeOthers() {
+    const sched_param first{.sched_priority = 10};
+    is_granted_ = sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+  }
+  ~BeforeOthers() {
+    const sched_param usual{.sched_priority = 0};
+    if (is_granted_) sched_setscheduler(0, SCHED_OTHER, &usual);
+  }
+  BeforeOthers(const BeforeOthers&) = delete;
+  BeforeOthers& operator=(const BeforeOthers&) = delete;
+  bool is_granted() const { return is_granted_; }
+
+ private:
+  bool is_granted_;
+};
+
+TEST(LabAndRuntime, AgreeOnThisMachine) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers change the costs";
 #endif
-  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
-  Recorded recorded = measure_all(cpus > 1 ? std::vector<int>{1, 2} : std::vector<int>{1}, 40);
-  if (cpu_pressure() > 1) GTEST_SKIP() << "other programs came to want the CPUs";
-  std::ostringstream report;
-  print_measured(report, recorded);
-  std::printf("%s", report.str().c_str());
-  // More Ps are reported only: a hypervisor may take a CPU away and tell nobody.
-  std::erase_if(recorded.rows, [](const Real& real) { return real.procs > 1 || real.clean < 20; });
-  expect_agreement(recorded);
+  const BeforeOthers first;
+  if (!first.is_granted() && cpu_pressure() > 1) GTEST_SKIP() << "other programs want the CPUs";
+  // A hypervisor may take a CPU away and tell nobody. So one of a few measurements has to agree.
+  std::string found;
+  bool is_measured = false;
+  for (int i = 0; i < 5 && (!is_measured || !found.empty()); ++i) {
+    Recorded recorded = measure_all({1, 2, 4}, 60);
+    if (!first.is_granted() && cpu_pressure() > 1)
+      GTEST_SKIP() << "other programs came to want the CPUs";
+    std::ostringstream report;
+    print_measured(report, recorded);
+    std::printf("%s", report.str().c_str());
+    const bool has_all = std::ranges::all_of(
+        recorded.rows, [](const Real& real) { return real.procs > 2 || real.clean >= 20; });
+    if (!has_all) continue;
+    is_measured = true;
+    found = differences(recorded);
+  }
+  if (!is_measured) GTEST_SKIP() << "other programs, or the host, took the CPUs";
+  EXPECT_EQ(found, "");
 }
 
 TEST(LabAndRuntime, ARecordingIsReadAsItWasWritten) {
