@@ -146,7 +146,7 @@ struct RWMutex::Insides {
     return mutex.stripes_[number_of_thread() % kStripes].word;
   }
 
-  // False: counted, not admitted.
+  // Inside. False: counted, not admitted.
   [[nodiscard]] static bool add_reader(RWMutex& mutex) {
     return (mutex.is_striped() && mutex.try_enter_stripe()) || RWWord::add_reader(mutex.word_);
   }
@@ -383,13 +383,15 @@ bool RWMutex::lock_with(sched::CancelSource* source) noexcept {
   return Insides::lock(*this, Limited{{*source}, Insides::withdraw_writer});
 }
 
-// It is counted.
+// The caller found a writer there. The reader is inside from before it is counted until it waits:
+// if it were dropped between, nobody would know that it is counted and never comes.
 template <class Until>
 bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
   sched::Entry entry;
   Sleeper self(&mutex);
   sched::ToldOfRunEnd told(self.waiter);
   look_first(mutex);
+  if (add_reader(mutex)) return true;
   RWCounts& counts = as_counts(mutex.counts_);
   {
     Presence presence;
@@ -412,20 +414,20 @@ bool RWMutex::Insides::lock_shared(RWMutex& mutex, Until until) {
 
 void RWMutex::lock_shared_contended() noexcept {
   if (!is_striped() && word_.load(base::relaxed) < kWriter) Insides::note_meeting(*this);
-  if (!Insides::add_reader(*this)) lock_shared_slow();
+  if (!try_lock_shared_fast()) lock_shared_slow();
 }
 
 void RWMutex::lock_shared_slow() noexcept { (void)Insides::lock_shared(*this, Insides::ForEver{}); }
 
 bool RWMutex::lock_shared_until(detail::DeadlineNs deadline) noexcept {
   if (deadline <= base::now_ns()) return false;
-  if (Insides::add_reader(*this)) return true;
+  if (try_lock_shared_fast()) return true;
   using Limited = Insides::Limited<sync::UntilTime>;
   return Insides::lock_shared(*this, Limited{{deadline}, Insides::withdraw_reader});
 }
 
 bool RWMutex::lock_shared_with(sched::CancelSource* source) noexcept {
-  if (Insides::add_reader(*this)) return true;
+  if (try_lock_shared_fast()) return true;
   if (source == nullptr) return Insides::lock_shared(*this, Insides::ForEver{});
   using Limited = Insides::Limited<sync::UnlessOver>;
   return Insides::lock_shared(*this, Limited{{*source}, Insides::withdraw_reader});

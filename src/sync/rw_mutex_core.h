@@ -31,7 +31,8 @@
 // Dropped     The end of run() drops goroutines on the lists, a woken writer, and goroutines that
 //             were let in and have not run yet; they tell nobody. The next caller that finds the
 //             mutex taken takes back what they were given (in_transit.h). Plain threads that wait
-//             are told to do that, and to see to the writers' list.
+//             are told to do that, and to see to the writers' list. Nobody is dropped on the way
+//             to the list: a reader that a writer keeps out is inside the runtime before it adds 1.
 // Given up    A reader or a writer whose context is over, or whose time is up, takes itself off its
 //             list, under the lock. A reader is no longer counted. A writer leaves its place to the
 //             next; a woken writer sees to the list as it would have done. If readers were

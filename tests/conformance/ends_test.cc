@@ -259,6 +259,31 @@ TEST(Ends, ALockThatADroppedGoroutineWasGivingBackIsFree) {
                                [&] { lock(rw_mutex); });
 }
 
+// A goroutine wants to read when run() has begun to leave it behind. A plain thread writes.
+void end_while_reader_comes(std::function<void(RWMutex&)> lock_shared) {
+  RWMutex mutex;
+  mutex.lock();
+  std::atomic<bool> runs{false};
+  run(Options{.procs = 2}, [&] {
+    go([&] {
+      runs = true;
+      while (!p_was_taken_for_the_end()) {
+      }
+      lock_shared(mutex);
+    });
+    while (!runs) yield();
+  });
+  mutex.unlock();
+  ASSERT_TRUE(mutex.try_lock()) << "a reader that was dropped is still counted";
+  mutex.unlock();
+}
+
+TEST(Ends, AReaderThatIsDroppedBeforeItWaitsKeepsNoWriterOut) {
+  end_while_reader_comes([](RWMutex& mutex) { mutex.lock_shared(); });
+  end_while_reader_comes([](RWMutex& mutex) { (void)mutex.try_lock_shared_for(1h); });
+  end_while_reader_comes([](RWMutex& mutex) { mutex.lock_shared(Context::background()); });
+}
+
 // The same if a goroutine waits, which is dropped too.
 template <class Lockable>
 void end_while_lock_is_given_to_goroutine(Lockable& lock) {
