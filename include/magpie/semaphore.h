@@ -91,7 +91,7 @@ class MAGPIE_API Semaphore {
   bool wait_in_line(std::int64_t units, Until until);
   bool try_acquire_slow(std::int64_t units);
   void release_slow(std::int64_t units);
-  bool release_and_serve(std::int64_t units);
+  bool release_late(std::int64_t units);
 
   // [semaphore]: src/sync/semaphore_core.h.
   std::atomic<std::uint64_t> word_;     // atomic [semaphore]

@@ -181,34 +181,33 @@ void Semaphore::release(std::int64_t units) {
 }
 
 void Semaphore::release_slow(std::int64_t units) {
+  if (!release_late(units)) throw_too_many();
+}
+
+// False: there would be too many, and it did nothing. A goroutine that is dropped here has given
+// the units back.
+bool Semaphore::release_late(std::int64_t units) {
+  sched::LateEntry entry;
   for (;;) {
     switch (SemaphoreWord::release(word_, units)) {
       case SemaphoreWord::Released::done:
-        if (detail::short_way.is_closed()) sched::Entry gives_way;
-        return;
+        return true;
       case SemaphoreWord::Released::too_many:
-        throw_too_many();
+        return false;
       case SemaphoreWord::Released::others_wait:
-        if (release_and_serve(units)) return;
+        break;
     }
-  }
-}
-
-// False: all waiters have been dropped, and it did nothing.
-bool Semaphore::release_and_serve(std::int64_t units) {
-  bool others_wait, too_many;
-  {
     Presence presence;
     WaitList& list = as_list(waiters_);
     as_lock(lock_).lock();
-    others_wait = list.first(presence) != nullptr;
-    too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
+    bool others_wait = list.first(presence) != nullptr;
+    bool too_many = others_wait && !SemaphoreWord::put_locked(word_, units);
     Served served = serve(word_, list, InTransit(given_), presence);
     as_lock(lock_).unlock();
-    served.wake_all();
+    served.wake_all_late(entry);
+    if (too_many) return false;
+    if (others_wait) return true;  // else all waiters have been dropped, and it did nothing
   }
-  if (too_many) throw_too_many();
-  return others_wait;
 }
 
 }  // namespace magpie

@@ -17,7 +17,8 @@
 //           list is not empty). Units may lie idle while the first waiter waits for more.
 // Dropped   The end of run() drops goroutines on the list, and goroutines that were served and have
 //           not run yet; they tell nobody. The next holder of the lock puts their units back
-//           (in_transit.h). Plain threads on the list are told to do that.
+//           (in_transit.h). Plain threads on the list are told to do that. A goroutine that is
+//           dropped in a release has put its units there before.
 // Lifetime  The last touch of a release is an exchange without WAITERS, or the release of the lock
 //           while a waiter that it serves, or a first waiter that waits for more, has not returned.
 //           If it finds the list empty (time was up, dropped), it goes back to the exchange.

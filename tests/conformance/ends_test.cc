@@ -259,6 +259,12 @@ TEST(Ends, ALockThatADroppedGoroutineWasGivingBackIsFree) {
                                [&] { lock(rw_mutex); });
 }
 
+TEST(Ends, UnitsThatADroppedGoroutineWasGivingBackAreThereForThreads) {
+  Semaphore units(2);
+  end_while_lock_is_given_back([&] { units.acquire(2); }, [&] { units.release(2); },
+                               [&] { units.acquire(2); });
+}
+
 // A goroutine wants to read when run() has begun to leave it behind. A plain thread writes.
 void end_while_reader_comes(std::function<void(RWMutex&)> lock_shared) {
   RWMutex mutex;
