@@ -9,6 +9,8 @@
 // freed, and exceptions are thrown, outside. What must grow inside grows by mmap.
 #pragma once
 
+#include <utility>
+
 #include "sched/core/m.h"
 #include "sched/core/p.h"
 #include "sched/current.h"
@@ -80,8 +82,9 @@ class LateEntry {
     if (!m->grip.enter()) (void)m->grip.keep();
   }
   ~LateEntry() {
+    if (!entered_) return;
     get_p();
-    if (entered_) leave_runtime();
+    leave_runtime();
   }
   LateEntry(const LateEntry&) = delete;
   LateEntry& operator=(const LateEntry&) = delete;
@@ -93,6 +96,11 @@ class LateEntry {
     M* m = current_m();
     if (m != nullptr && m->grip.is_taken()) [[unlikely]]
       (void)enter_runtime_slow(m);
+  }
+
+  // Leaves now, perhaps without a P. The caller gives something back by its next call.
+  void leave() {
+    if (std::exchange(entered_, false)) leave_runtime();
   }
 
  private:

@@ -26,10 +26,13 @@ struct CondSleeper : sync::Sleeper {
   CondSleeper(const CondVar& its, base::UncheckedLock& l, WaitList& waiters,
               const std::stop_token* its_stop)
       : Sleeper(&its), lock(l), list(waiters), stop(its_stop) {
+    // The waiter has yet to unlock the user's lock. A goroutine that run() drops must not keep it.
+    sched::LateEntry entry;
     Presence presence;
     lock.lock();
     list.push(*this, presence);
     lock.unlock();
+    entry.leave();
   }
 
   void take_off_list() {

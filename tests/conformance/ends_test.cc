@@ -265,6 +265,13 @@ TEST(Ends, UnitsThatADroppedGoroutineWasGivingBackAreThereForThreads) {
                                [&] { units.acquire(2); });
 }
 
+TEST(Ends, AGoroutineThatIsDroppedAsItBeginsToWaitForAConditionHasUnlocked) {
+  Mutex mutex;
+  CondVar changed;
+  end_while_lock_is_given_back([&] { mutex.lock(); }, [&] { changed.wait(mutex); },
+                               [&] { std::lock_guard hold(mutex); });
+}
+
 // A goroutine wants to read when run() has begun to leave it behind. A plain thread writes.
 void end_while_reader_comes(std::function<void(RWMutex&)> lock_shared) {
   RWMutex mutex;
