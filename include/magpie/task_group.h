@@ -175,7 +175,7 @@ class MAGPIE_API TaskGroup {
   const Context parent_;
   WaitGroup running_;
   std::unique_ptr<Semaphore> slots_;     // null: no limit
-  std::atomic<std::int64_t> active_{0};  // atomic, a count
+  std::atomic<std::int64_t> active_{0};  // atomic, a count: of slots that are taken
 
   mutable Mutex mutex_;
   // guarded by mutex_

@@ -74,7 +74,8 @@ void TaskGroup::report(Waited waited) {
 }
 
 void TaskGroup::set_limit(std::int64_t n) {
-  if (active_.load(std::memory_order_acquire) != 0)
+  if (running_.counts_dropped()) forget_dropped();
+  if (running_.wait_unless_dropped({.deadline = 0}) != WaitGroup::Waited::zero)
     throw std::logic_error("magpie: TaskGroup::set_limit() while goroutines of the group run");
   slots_ = n < 1 ? nullptr : std::make_unique<Semaphore>(std::min(n, Semaphore::max()));
 }
@@ -108,11 +109,12 @@ bool TaskGroup::take_slot_until(detail::DeadlineNs deadline) {
 
 bool TaskGroup::try_take_slot() { return take_slot_until(0); }
 
-// The slot first: once active_ is 0 set_limit() may destroy the semaphore. release pairs with its
-// acquire. done() is last: wait() may destroy the group then.
+// If run() drops the goroutine as it gives its slot back, forget_dropped() must not do that again:
+// so active_ counts it no more. done() is last: after that set_limit() may destroy the semaphore,
+// and wait() the group.
 void TaskGroup::end_one() {
+  active_.fetch_sub(1, std::memory_order_relaxed);
   if (slots_) slots_->release();
-  active_.fetch_sub(1, std::memory_order_release);
   running_.done();
 }
 

@@ -297,6 +297,28 @@ TEST(Ends, AReaderThatIsDroppedBeforeItWaitsKeepsNoWriterOut) {
   end_while_reader_comes([](RWMutex& mutex) { mutex.lock_shared(Context::background()); });
 }
 
+TEST(Ends, ASlotOfATaskGroupIsGivenBackOnceByAGoroutineThatIsDroppedAsItEnds) {
+  TaskGroup group;
+  group.set_limit(1);
+  std::atomic<bool> runs{false};
+  run(Options{.procs = 2}, [&] {
+    group.go([&] {
+      runs = true;
+      while (!p_was_taken_for_the_end()) {
+      }
+    });
+    while (!runs) yield();
+  });
+  EXPECT_THROW(group.wait(), std::logic_error);
+  run(Options{.procs = 2}, [&] {
+    Chan<void> gate;
+    EXPECT_TRUE(group.try_go([gate] { gate.recv(); }));
+    EXPECT_FALSE(group.try_go([] {}));
+    gate.close();
+    group.wait();
+  });
+}
+
 // The same if a goroutine waits, which is dropped too.
 template <class Lockable>
 void end_while_lock_is_given_to_goroutine(Lockable& lock) {
