@@ -2,7 +2,8 @@
 # where that is there, and reads core files with it.
 
 magpie_add_library_room(analysis magpie STATIC)
-# The times in a damaged trace may be anything: their sums and products may leave the type, and wrap.
+# The times in a damaged trace may be anything. Their sums and products may leave the type: they
+# wrap.
 target_compile_options(magpie_analysis PRIVATE -fwrapv)
 find_path(MAGPIE_LIBDW_INCLUDE_DIR elfutils/libdwfl.h)
 find_library(MAGPIE_LIBDW dw)

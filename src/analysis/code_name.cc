@@ -1,6 +1,9 @@
 #include "analysis/code_name.h"
 
+#include <cxxabi.h>
+
 #include <cstddef>
+#include <cstdlib>
 #include <utility>
 
 namespace magpie::analysis {
@@ -26,6 +29,14 @@ std::string last_argument(const std::string& name) {
 }
 
 }  // namespace
+
+std::string demangled(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string result = status == 0 && text != nullptr ? text : name;
+  std::free(text);
+  return result;
+}
 
 std::string user_code_name(std::string name) {
   while (name.compare(0, 8, "magpie::") == 0) {

@@ -5,13 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "analysis/code_name.h"
+
 #if MAGPIE_HAS_LIBDW
-#include <cxxabi.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <gelf.h>
-
-#include <cstdlib>
 #endif
 
 namespace magpie::analysis {
@@ -45,17 +44,13 @@ constexpr bool kHasReturnSlots = false;
 
 #if MAGPIE_HAS_LIBDW
 
-namespace {
-
 // What libdw asks while it unwinds one stack.
-struct Asked {
+struct CoreStacks::Asked {
   const CoreFile* core = nullptr;
   ThreadRegisters registers;
-  CoreStacks::Frames* frames = nullptr;
+  Frames* frames = nullptr;
   std::vector<std::uint64_t>* sps = nullptr;
 };
-
-}  // namespace
 
 struct CoreStacks::Dw {
   Dwfl* dwfl = nullptr;
@@ -84,13 +79,14 @@ bool get_thread(Dwfl*, pid_t, void* asked, void** argument) {
 }
 
 bool read_memory(Dwfl*, Dwarf_Addr address, Dwarf_Word* result, void* asked) {
-  const std::optional<std::uint64_t> word = static_cast<Asked*>(asked)->core->word(address);
+  const std::optional<std::uint64_t> word =
+      static_cast<CoreStacks::Asked*>(asked)->core->word(address);
   if (word) *result = *word;
   return word.has_value();
 }
 
 bool set_registers(Dwfl_Thread* thread, void* argument) {
-  const ThreadRegisters& its = static_cast<Asked*>(argument)->registers;
+  const ThreadRegisters& its = static_cast<CoreStacks::Asked*>(argument)->registers;
   if (!its.all.empty()) {
     if (!dwfl_thread_state_registers(thread, 0, static_cast<unsigned>(its.all.size()),
                                      its.all.data()))
@@ -115,7 +111,7 @@ constexpr Dwfl_Thread_Callbacks kThreads = {
 };
 
 int note_frame(Dwfl_Frame* frame, void* asked) {
-  auto& its = *static_cast<Asked*>(asked);
+  auto& its = *static_cast<CoreStacks::Asked*>(asked);
   Dwarf_Addr pc = 0;
   if (!dwfl_frame_pc(frame, &pc, nullptr) || pc == 0) return DWARF_CB_ABORT;
   Dwarf_Word sp = 0;
@@ -164,14 +160,6 @@ int find_home(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* its) {
 std::string why() {
   const char* text = dwfl_errmsg(-1);
   return text != nullptr ? text : "libdw does not say why";
-}
-
-std::string demangled(const char* name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? text : name;
-  std::free(text);
-  return result;
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class CoreStacks {
   bool read(std::uint64_t address, void* to, std::size_t bytes);
 
   using Frames = std::vector<std::uint64_t>;  // where they continue, innermost first
+  struct Asked;                               // for what libdw calls back
   // Of a goroutine that is parked: `sp` is where its registers were saved. The number of the stack,
   // equal ones have the same; nothing: they are not in the file.
   std::optional<std::uint32_t> parked(std::uint64_t sp);

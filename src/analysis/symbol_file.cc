@@ -1,6 +1,5 @@
 // symbol_file.cc: names by libdw, or by the program addr2line.
 
-#include <cxxabi.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "analysis/code_name.h"
 #include "analysis/symbols.h"
 
 #if MAGPIE_HAS_LIBDW
@@ -24,14 +24,6 @@ namespace magpie::analysis {
 namespace {
 
 #if MAGPIE_HAS_LIBDW
-
-std::string demangled(const char* name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? text : name;
-  std::free(text);
-  return result;
-}
 
 class LibdwFile final : public SymbolFile {
  public:
