@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
       magpie::go([nothing] { park(nothing); });
       if (i % 1'000 == 0) magpie::yield();
     }
-    while (magpie::stats().waiting < parked) magpie::yield();
+    while (magpie::stats().waiting < parked) magpie::sleep_for(std::chrono::milliseconds(10));
     if (aborts) std::abort();
     Yielder yielder;
     auto yields = magpie::spawn([&] { yielder.run(); });
