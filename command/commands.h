@@ -78,6 +78,7 @@ struct LabOptions {
   double skew = 0;
   std::uint32_t group = 0;  // Ps that are near each other
   std::string topology;     // a machine, as for MAGPIE_DEBUG=topology=
+  std::uint32_t cpus = 0;   // 0: one for each P
   bool json = false;
   std::string svg;  // the file for a plot; empty: none
   std::vector<std::string> values = {"time", "steals", "p99", "cost"};  // of the plot
@@ -99,6 +100,7 @@ struct LabReplayOptions {
   std::vector<std::string> costs;
   std::uint32_t procs = 0;  // 0: as many as were traced
   std::string topology;
+  std::uint32_t cpus = 0;
   std::uint64_t seed = 1;
 };
 int lab_replay(const LabReplayOptions& options);

@@ -56,6 +56,7 @@ int lab_tables(const LabOptions& options) {
       for (const std::uint32_t procs : options.procs) {
         lab::Setup setup;
         setup.procs = procs;
+        setup.cpus = options.cpus;
         setup.costs = header.costs;
         setup.policy = lab::policy_of(policy.changes);
         setup.topology = topology_for(options.topology, procs);
@@ -159,6 +160,7 @@ int lab_replay(const LabReplayOptions& options) {
   for (const lab::Alternative& policy : chosen(options.policies)) {
     lab::Setup setup;
     setup.procs = options.procs != 0 ? options.procs : recording.procs();
+    setup.cpus = options.cpus;
     setup.costs = header.costs;
     setup.policy = lab::policy_of(policy.changes);
     setup.topology = topology_for(options.topology, setup.procs);

@@ -170,6 +170,7 @@ class CommandLine {
         tables->add_option("--group", lab_.group, "Ps that are near each other; 0: all are");
     tables->add_option("--topology", lab_.topology, "A machine, as \"node:2 l3:2 core:8 pu:2\"")
         ->excludes(group);
+    tables->add_option("--cpus", lab_.cpus, "CPUs; if fewer than Ps, threads take turns");
     tables->add_flag("--json", lab_.json, "JSON instead of a table");
     tables->add_option("--svg", lab_.svg, "Write a plot to this file too");
     tables->add_option("--values", lab_.values, "What the plot shows")
@@ -204,6 +205,7 @@ class CommandLine {
     replay->add_option("--procs", lab_replay_.procs, "Ps; without it as many as were traced")
         ->check(CLI::Range(1, 4096));
     replay->add_option("--topology", lab_replay_.topology, "A machine, as for lab run");
+    replay->add_option("--cpus", lab_replay_.cpus, "CPUs; if fewer than Ps, threads take turns");
     replay->add_option("--seed", lab_replay_.seed, "Of all chance")->capture_default_str();
     does(replay, [this] { return lab_replay(lab_replay_); });
   }
