@@ -68,7 +68,9 @@ std::uint64_t tie_a_knot() {
   });
   while (!holds) yield();
   for (int i = 0; i < procs() - 1; ++i) all.go([&] { spin_until(stop); });
-  EXPECT_TRUE(eventually([] { return stats().preempted_threads != 0; }));
+  // On a machine with several nodes the first P of a node asks for memory. Then the holder ends
+  // early, and nobody need be stopped.
+  EXPECT_TRUE(eventually([] { return stats().preempted_threads != 0 || OneLockForMemory::asked; }));
   while (!OneLockForMemory::asked) {
     all.go([&stop] {
       while (!stop) yield();
