@@ -7,18 +7,27 @@
 #include "lab/real.h"
 
 #include <gtest/gtest.h>
+#include <magpie/magpie.h>
+#include <magpie/trace.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "lab/calibrate.h"
+#include "lab/replay.h"
+#include "trace/reader.h"
 #include "unit/lab/recorded.h"
 
 namespace magpie::lab {
@@ -103,6 +112,55 @@ TEST(LabAndRuntime, AgreeOnThisMachine) {
   }
   if (!is_measured) GTEST_SKIP() << "other programs, or the host, took the CPUs";
   EXPECT_EQ(found, "");
+}
+
+// Batches of goroutines, of which one in twenty takes ten times as long, on two Ps.
+void record_batches(const std::string& path) {
+  const auto compute = [](int steps) {
+    for (int i = 0; i < steps; ++i) asm volatile("" ::: "memory");
+  };
+  run(Options{.procs = 2}, [&] {
+    trace::start(path);
+    for (int batch = 0; batch < 30; ++batch) {
+      WaitGroup all;
+      for (int i = 0; i < 200; ++i) all.go([&, i] { compute(i % 20 == 0 ? 60'000 : 6'000); });
+      all.wait();
+      sleep_for(std::chrono::milliseconds(1));
+    }
+    trace::stop();
+  });
+}
+
+TEST(LabAndRuntime, AReplayUnderTheProductsPolicySaysHowLongTheTracedGoroutinesWaited) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers change the costs";
+#endif
+  const BeforeOthers first;
+  if (!first.is_granted() && cpu_pressure() > 1) GTEST_SKIP() << "other programs want the CPUs";
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the two Ps have one CPU";
+  const std::string path = testing::TempDir() + "replay-" + std::to_string(getpid()) + ".trace";
+  lab::Setup setup;
+  setup.procs = 2;
+  setup.costs = calibrate();
+  double p50 = 0, p99 = 0;  // of the replay, as parts of the measured ones
+  const auto is_near = [](double part) { return std::abs(part - 1) <= 0.25; };
+  for (int i = 0; i < 5 && !(is_near(p50) && is_near(p99)); ++i) {
+    record_batches(path);
+    std::string error;
+    std::optional<trace::Reader> reader = trace::Reader::open(path, error);
+    ASSERT_TRUE(reader) << error;
+    const Recording recording = record(*reader);
+    EXPECT_GE(recording.goroutines(), 6'000u);
+    const Result result = replay(recording, setup);
+    const auto part = [&](double quantile) {
+      return static_cast<double>(result.latency.quantile(quantile)) /
+             static_cast<double>(recording.latency().quantile(quantile));
+    };
+    p50 = part(0.5), p99 = part(0.99);
+  }
+  unlink(path.c_str());
+  EXPECT_NEAR(p50, 1, 0.25);
+  EXPECT_NEAR(p99, 1, 0.25);
 }
 
 TEST(LabAndRuntime, ARecordingIsReadAsItWasWritten) {
