@@ -206,15 +206,12 @@ std::size_t Connection::receive_body(std::span<char> into, std::int64_t due_ns) 
 
 // A handler may go on after an error. What it writes then must not follow the part of the answer
 // that is missing: the client would take the one for the other.
-void Connection::throw_if_broken() const {
-  if (broken_)
-    throw std::system_error(
-        write_error_ ? write_error_ : std::make_error_code(std::errc::broken_pipe),
-        "magpie: the connection has failed before");
+void Connection::throw_if_write_failed() const {
+  if (write_error_) throw std::system_error(write_error_, "magpie: an earlier write has failed");
 }
 
 void Connection::send(std::span<const std::span<const std::byte>> parts) {
-  throw_if_broken();
+  throw_if_write_failed();
   std::size_t total = 0;
   for (const auto& part : parts) total += part.size();
   try {
@@ -236,6 +233,7 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
     throw;
   } catch (...) {
     broken_ = true;
+    write_error_ = std::make_error_code(std::errc::io_error);
     throw;
   }
 }

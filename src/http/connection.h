@@ -64,7 +64,7 @@ class Connection {
   std::string remote_host() const;                // without the port
   std::optional<AddressTable::Key> remote_key();  // asks the system once
   bool is_broken() const { return broken_; }
-  void throw_if_broken() const;
+  void throw_if_write_failed() const;
   // Lives as long as the connection, under the address of its owner.
   void attach(const void* owner, std::shared_ptr<void> thing) {
     attached_.emplace_back(owner, std::move(thing));
@@ -101,8 +101,8 @@ class Connection {
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
-  bool broken_ = false;  // writing failed, or reading other than by its end
-  std::error_code write_error_;
+  bool broken_ = false;          // writing failed, or reading other than by its end
+  std::error_code write_error_;  // of the first write that has failed
   bool first_ = true;
   bool had_second_chance_ = false;  // its first bytes may have come, and not been seen in time
   unsigned steps_since_yield_ = 0;

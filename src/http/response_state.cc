@@ -211,7 +211,7 @@ void ResponseState::write(std::string_view bytes) {
   if (announced_ && body_bytes_ + bytes.size() > *announced_)
     throw std::logic_error("magpie: Response::write(): more than Content-Length announced");
   if (timed_ && timer_answered()) begin_answer();  // throws
-  connection_->throw_if_broken();
+  connection_->throw_if_write_failed();
   body_bytes_ += bytes.size();
   if (pending_.size() + bytes.size() <= kWriteBuffer) {
     pending_.append(bytes);
@@ -222,7 +222,7 @@ void ResponseState::write(std::string_view bytes) {
 }
 
 void ResponseState::flush() {
-  connection_->throw_if_broken();
+  connection_->throw_if_write_failed();
   if (stage_ == Stage::open) begin_streaming();
   if (stage_ == Stage::streaming) {
     send_pending({});
