@@ -174,14 +174,7 @@ TEST(Dump, KnowsThatAWaitThatItSawBeforeIsStillTheSame) {
   });
 }
 
-#ifdef __SANITIZE_ADDRESS__
-// Those that are dropped while they dump give nothing back.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:Dump_OfAGoroutineThatIsDroppedMeanwhile";
-}
-#endif
-
+// The goroutines that are dropped while they dump give nothing back: support/known_leaks.cc.
 TEST(Dump, OfAGoroutineThatIsDroppedMeanwhileIsNotInTheWayOfTheNext) {
   for (int i = 0; i < 20; ++i) {
     run(Options{.procs = 4}, [i] {
