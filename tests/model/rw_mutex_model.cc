@@ -373,11 +373,11 @@ int main(int argc, char** argv) {
       .explore<Use<'c', 'c', 'r'>>("two writers that give up, a reader", model::bounded(3))
       .explore<Use<'c', 'q', 'r'>>("a writer and a reader that give up, a reader",
                                    model::bounded(4))
-      .explore<Use<'w', 's', '-'>>("a writer, a reader with stripes", model::bounded(6))
-      .explore<Use<'s', 's', '-'>>("two readers with stripes", model::bounded(4))
-      .explore<Use<'s', 'r', '-'>>("a reader that opens stripes, a reader", model::bounded(4))
+      .explore<Use<'w', 's', '-'>>("a writer, a reader with stripes", model::bounded(5))
+      .explore<Use<'s', 's', '-'>>("two readers with stripes", model::bounded(3))
+      .explore<Use<'s', 'r', '-'>>("a reader that opens stripes, a reader", model::bounded(3))
       .explore<Use<'w', 's', 'r'>>("a writer, two readers with stripes", model::bounded(2))
-      .explore<Use<'w', 'w', 's'>>("two writers, a reader with stripes", model::bounded(3))
+      .explore<Use<'w', 'w', 's'>>("two writers, a reader with stripes", model::bounded(2))
       .explore<Use<'w', 's', 'q'>>("a writer, a reader with stripes, a reader that gives up",
                                    model::bounded(2))
       .explore<Use<'c', 's', 'r'>>("a writer that gives up, two readers with stripes",

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,7 @@
 
 #include "base/sanitizer.h"
 #include "support/at_procs.h"
+#include "support/test_length.h"
 #include "trace/buffer.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
@@ -416,7 +418,7 @@ TEST(TraceFile, BeginsAndEndsWhileRunsBeginAndEnd) {
     }
   };
   std::thread one(trace_again), other(trace_again);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < std::max(10, support::scaled(100)); ++i) {
     run({.procs = 4}, [] {
       WaitGroup all;
       for (int k = 0; k < 100; ++k) {

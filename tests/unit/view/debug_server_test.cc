@@ -13,6 +13,7 @@
 
 #include "support/http_talk.h"
 #include "support/rt_test.h"
+#include "support/test_length.h"
 #include "trace/buffer.h"
 #include "trace/file_builder.h"
 #include "view/trace_api.h"
@@ -292,7 +293,7 @@ TEST(TracePages, ATileThatIsSaidToBeCompleteStaysAsItIs) {
   const TraceFile on_disk(file.finish());
   view::TraceQuestion all;
   all.level = 18;
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < support::scaled(30); ++round) {
     const view::TraceApi pages(on_disk.name());
     std::string tile;
     while (!has(tile, "\"complete\":true")) tile = pages.answer("tile", all).value();
