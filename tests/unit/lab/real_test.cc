@@ -6,13 +6,16 @@
 
 #include "lab/real.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <magpie/magpie.h>
 #include <magpie/trace.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -69,22 +72,30 @@ TEST(LabAndRuntime, AgreeOnWhatWasRecorded) {
 }
 
 // The calling thread, and those that it makes, go before all other programs, where this process may
-// ask for that.
+// ask for that. One process at a time: threads of two would hold the CPUs and spin, each waiting
+// for one that gets none. By SCHED_FIFO that would never end.
 class BeforeOthers {
  public:
-  BeforeOthers() {
+  BeforeOthers() : turn_(open(path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
+    while (turn_ >= 0 && flock(turn_, LOCK_EX) != 0 && errno == EINTR) continue;
     const sched_param first{.sched_priority = 10};
-    is_granted_ = sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+    is_granted_ = turn_ >= 0 && sched_setscheduler(0, SCHED_RR, &first) == 0;
   }
   ~BeforeOthers() {
     const sched_param usual{.sched_priority = 0};
     if (is_granted_) sched_setscheduler(0, SCHED_OTHER, &usual);
+    if (turn_ >= 0) close(turn_);
   }
   BeforeOthers(const BeforeOthers&) = delete;
   BeforeOthers& operator=(const BeforeOthers&) = delete;
   bool is_granted() const { return is_granted_; }
 
  private:
+  static std::string path() {
+    return testing::TempDir() + "magpie-before-others-" + std::to_string(getuid());
+  }
+
+  int turn_;
   bool is_granted_;
 };
 
