@@ -1,9 +1,11 @@
 #include "base/other_thread.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -67,6 +69,11 @@ bool is_asleep_in_kernel(pid_t thread) {
 }
 
 bool is_asleep_lightly(pid_t thread) { return doing_of(thread) == Doing::sleeps; }
+
+bool waits_in_futex(pid_t thread) {
+  char text[128];  // the number of the system call, and its arguments
+  return read_file_of(thread, "syscall", text) && std::strtol(text, nullptr, 10) == SYS_futex;
+}
 
 std::int64_t sleeps_of(pid_t thread) {
   char text[4096];

@@ -238,9 +238,15 @@ void Connection::send(std::span<const std::span<const std::byte>> parts) {
   }
 }
 
+// A refused peer has as long to take the answer as to read it.
+std::int64_t Connection::time_to_take_ns() const {
+  const std::int64_t time = core_.write_time_ns();
+  return is_refused_ ? std::min(time, core_.timeouts().time_of(ConnectionState::lingering)) : time;
+}
+
 void Connection::send_some(std::span<const std::span<const std::byte>> parts, std::size_t size) {
   answer_time_.add_bytes(size);
-  const std::int64_t began = rough_now_ns(), time = core_.write_time_ns();
+  const std::int64_t began = rough_now_ns(), time = time_to_take_ns();
   const std::int64_t left = answer_time_.left_ns(time, core_.options().min_bytes_per_second);
   if (left == 0)
     throw std::system_error(std::make_error_code(std::errc::timed_out),
@@ -397,6 +403,7 @@ void Connection::answer_error(std::exception_ptr error) {
 // The head cannot be understood, so the connection cannot be used any more. Middlewares see it all
 // the same, those that log and count above all.
 void Connection::refuse(int status) {
+  is_refused_ = true;
   answer_time_.begin();
   clock_.enter(ConnectionState::busy);
   exchange_->in.begin_refused();

@@ -83,6 +83,7 @@ class Connection {
   void serve();
   void give_way();
   Got receive_head();
+  std::int64_t time_to_take_ns() const;
   void send_some(std::span<const std::span<const std::byte>> parts, std::size_t size);
   bool receive_more();
   bool read_head();
@@ -101,6 +102,7 @@ class Connection {
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attached_;
   std::optional<AddressTable::Key> remote_key_;
   bool remote_key_known_ = false;
+  bool is_refused_ = false;      // its head cannot be understood, or comes too slowly
   bool broken_ = false;          // writing failed, or reading other than by its end
   std::error_code write_error_;  // of the first write that has failed
   bool first_ = true;

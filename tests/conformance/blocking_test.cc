@@ -6,10 +6,14 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -336,6 +340,38 @@ TEST(Blocking, UndeclaredCallsAreNotInterrupted) {
     all.wait();
     EXPECT_EQ(interrupted.load(), 0);
   });
+}
+
+int count_threads() {
+  std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// The one that has the lock is stopped each time that its slice is over. If it had to wait for its
+// turn then, those that want the lock would meanwhile take the P one after the other, and block a
+// thread each.
+TEST(Blocking, AStoppedGoroutineThatHoldsALockGoesBeforeThoseThatWantIt) {
+  int most_threads = 0;
+  run(Options{.procs = 1}, [&] {
+    std::mutex lock;
+    std::atomic<bool> is_held{false};
+    WaitGroup all;
+    all.go([&] {
+      std::scoped_lock hold(lock);
+      is_held = true;
+      const auto until = support::cpu_time_of_this_thread() + 100ms;
+      while (support::cpu_time_of_this_thread() < until) continue;
+    });
+    while (!is_held) yield();
+    for (int i = 0; i < 1000; ++i) {
+      all.go([&, i] {
+        std::scoped_lock hold(lock);
+        if (i % 50 == 0) most_threads = std::max(most_threads, count_threads());
+      });
+    }
+    all.wait();
+  });
+  EXPECT_LT(most_threads, 100);
 }
 
 }  // namespace

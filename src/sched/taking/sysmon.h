@@ -6,7 +6,8 @@
 // goroutine. What it sees, and what it does:
 //   in blocking() since the last look                  takes the P
 //   the same goroutine, its thread asleep in the       takes the P: a library blocks without
-//     kernel                                           saying so
+//     kernel                                           saying so; if for a lock, a stopped goroutine
+//                                                      may hold it, and gets the P
 //   the same goroutine, its thread has used up its     takes the P; the slice is much shorter when
 //     slice                                            a timer is due, or a goroutine was woken
 //                                                      and no P is free for it
@@ -109,6 +110,7 @@ class Sysmon {
   void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
 
   // Taking Ps: sysmon_taking.cc.
+  static bool may_wait_for_stopped(const M* m, Because because);
   Heir choose_heir(P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
   bool is_to_be_given_up(P* p) const;

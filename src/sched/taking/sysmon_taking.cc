@@ -24,6 +24,14 @@ constexpr std::int64_t kPartsPerStopped = 4;
 
 }  // namespace
 
+// m sleeps for a lock of user code, as far as can be told, and a stopped goroutine may hold it. Then
+// stopped ones go first. Or all that want the lock would block a thread each, one after the other,
+// while the one that has it waits for its turn.
+bool Sysmon::may_wait_for_stopped(const M* m, Because because) {
+  return because == Because::blocked && !m->is_in_blocking_call() &&
+         runtime->global.stopped() != 0 && base::waits_in_futex(m->os.tid.load(base::relaxed));
+}
+
 // Beyond the limit on preempted threads, preempted goroutines take turns with each other. Urgent
 // work comes first.
 Heir Sysmon::choose_heir(P* p, Because because, Need need) {
@@ -112,7 +120,8 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   bool is_stopped = because == Because::ran_long && computes_on(p, m);
   bool runs_on = because != Because::blocked && !is_stopped;
   if (runs_on && too_many_run_on()) return retry_later(p, kUsualGapNs);
-  Heir heir = choose_heir(p, because, need);
+  Heir heir = may_wait_for_stopped(m, because) ? choose_stopped() : Heir{};
+  if (heir.is_nobody()) heir = choose_heir(p, because, need);
   if (heir.is_nobody() && !is_to_be_given_up(p)) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p, why_of(m, because))) {
     put_back(heir);

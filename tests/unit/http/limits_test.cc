@@ -216,6 +216,25 @@ RT_TEST(HttpLimits, TheSystemTakesLittleOfAnAnswerThatIsNotRead) {
   serving.wait();
 }
 
+// Not the hour that others have to take an answer.
+TEST(HttpLimits, ARefusedPeerHasTwoSecondsToTakeTheAnswer) {
+  run(Options{.procs = 2}, [] {
+    Server server(ServerOptions{.write_timeout = 1h});
+    server.use([](const Handler&) {
+      return [](Request&, Response& res) { res.send(std::string(32 << 20, 'x')); };
+    });
+    server.listen("127.0.0.1:0");
+    WaitGroup serving;
+    serving.go([&] { server.serve(); });
+    net::TcpConn client = net::TcpConn::connect(server.local_address().to_string());
+    client.write("what?\r\n\r\n");
+    EXPECT_TRUE(eventually([&] { return server.connections() == 1; }));
+    EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+    server.shutdown(1s);
+    serving.wait();
+  });
+}
+
 RT_TEST(HttpLimits, AClientThatGoesAwayIsNoError) {
   std::atomic<int> errors{0};
   Server server(ServerOptions{.on_error = [&](const Request&, std::exception_ptr) { ++errors; }});
