@@ -24,9 +24,9 @@ constexpr std::int64_t kPartsPerStopped = 4;
 
 }  // namespace
 
-// m sleeps for a lock of user code, as far as can be told, and a stopped goroutine may hold it. Then
-// stopped ones go first. Or all that want the lock would block a thread each, one after the other,
-// while the one that has it waits for its turn.
+// m sleeps for a lock of user code, as far as can be told, and a stopped goroutine may hold it.
+// Then stopped ones go first. Or all that want the lock would block a thread each, one after the
+// other, while the one that has it waits for its turn.
 bool Sysmon::may_wait_for_stopped(const M* m, Because because) {
   return because == Because::blocked && !m->is_in_blocking_call() &&
          runtime->global.stopped() != 0 && base::waits_in_futex(m->os.tid.load(base::relaxed));
