@@ -1,11 +1,11 @@
 #include "base/other_thread.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -70,9 +70,14 @@ bool is_asleep_in_kernel(pid_t thread) {
 
 bool is_asleep_lightly(pid_t thread) { return doing_of(thread) == Doing::sleeps; }
 
-bool waits_in_futex(pid_t thread) {
+std::uintptr_t lock_waited_for(pid_t thread) {
   char text[128];  // the number of the system call, and its arguments
-  return read_file_of(thread, "syscall", text) && std::strtol(text, nullptr, 10) == SYS_futex;
+  long call = 0;
+  unsigned long address = 0, operation = 0;
+  bool is_told = read_file_of(thread, "syscall", text) &&
+                 std::sscanf(text, "%ld %lx %lx", &call, &address, &operation) == 3;
+  bool waits = is_told && call == SYS_futex && (operation & FUTEX_CMD_MASK) == FUTEX_WAIT;
+  return waits ? address : 0;
 }
 
 std::int64_t sleeps_of(pid_t thread) {

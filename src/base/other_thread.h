@@ -29,9 +29,10 @@ bool is_asleep_in_kernel(pid_t thread);
 // The same, except for a deep sleep. If the kernel does not tell, the answer is no.
 bool is_asleep_lightly(pid_t thread);
 
-// Whether the thread sleeps in futex(), as those do that wait for a lock of user code. No, if the
-// kernel does not tell.
-bool waits_in_futex(pid_t thread);
+// The futex at which the thread sleeps, as those do that wait for a lock of user code; 0: none, or
+// the kernel does not tell. Condition variables and waits with a time use another form of futex(),
+// which does not count.
+std::uintptr_t lock_waited_for(pid_t thread);
 
 // How often the thread has gone to sleep in the kernel so far, of its own will; -1: not told.
 std::int64_t sleeps_of(pid_t thread);

@@ -101,6 +101,8 @@ struct M {
     std::int64_t taken_ns = 0;
     std::int64_t looked_ns = 0;
     std::int64_t gap_ns = 0;  // until the next look
+    // The lock for which the thread slept when it lost its P; 0: none, or nobody has looked.
+    std::uintptr_t waits_for = 0;
   } without_p;
 
   // ---- atomic: the thread or sysmon writes, the other one reads

@@ -110,7 +110,7 @@ class Sysmon {
   void look_again_in(std::int64_t ns) { next_ns_ = std::min(next_ns_, now_ns_ + ns); }
 
   // Taking Ps: sysmon_taking.cc.
-  static bool may_wait_for_stopped(const M* m, Because because);
+  static std::uintptr_t lock_of_stopped(const M* m, Because because);
   Heir choose_heir(P* p, Because because, Need need);
   bool computes_on(P* p, M* m);
   bool is_to_be_given_up(P* p) const;

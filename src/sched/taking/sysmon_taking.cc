@@ -24,12 +24,11 @@ constexpr std::int64_t kPartsPerStopped = 4;
 
 }  // namespace
 
-// m sleeps for a lock of user code, as far as can be told, and a stopped goroutine may hold it.
-// Then stopped ones go first. Or all that want the lock would block a thread each, one after the
-// other, while the one that has it waits for its turn.
-bool Sysmon::may_wait_for_stopped(const M* m, Because because) {
-  return because == Because::blocked && !m->is_in_blocking_call() &&
-         runtime->global.stopped() != 0 && base::waits_in_futex(m->os.tid.load(base::relaxed));
+// The lock of user code for which m sleeps, if a stopped goroutine may hold it; 0: none.
+std::uintptr_t Sysmon::lock_of_stopped(const M* m, Because because) {
+  bool may_be =
+      because == Because::blocked && !m->is_in_blocking_call() && runtime->global.stopped() != 0;
+  return may_be ? base::lock_waited_for(m->os.tid.load(base::relaxed)) : 0;
 }
 
 // Beyond the limit on preempted threads, preempted goroutines take turns with each other. Urgent
@@ -120,7 +119,11 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   bool is_stopped = because == Because::ran_long && computes_on(p, m);
   bool runs_on = because != Because::blocked && !is_stopped;
   if (runs_on && too_many_run_on()) return retry_later(p, kUsualGapNs);
-  Heir heir = may_wait_for_stopped(m, because) ? choose_stopped() : Heir{};
+  // From the second one on that waits for a lock, stopped goroutines go first. Or all that want it
+  // would block a thread each, one after the other, while the one that has it waits for its turn.
+  std::uintptr_t lock = lock_of_stopped(m, because);
+  bool others_wait_too = lock != 0 && runtime->without_p.somebody_waits_for(lock);
+  Heir heir = others_wait_too ? choose_stopped() : Heir{};
   if (heir.is_nobody()) heir = choose_heir(p, because, need);
   if (heir.is_nobody() && !is_to_be_given_up(p)) return retry_later(p, kLongestGapNs);
   if (!take_from(m, p, why_of(m, because))) {
@@ -129,6 +132,7 @@ void Sysmon::take(P* p, M* m, Because because, Need need) {
   }
   wake_successor(m, kAnyCpu);  // the successor for an earlier P: there is room for one
   note_taken(p, m, because, need);
+  m->without_p.waits_for = lock;
   if (heir.is_nobody()) return let_go(p);
   p->end_hold(now_ns_);
   if (traced()) trace_handed_over(p);

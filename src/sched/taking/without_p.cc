@@ -27,8 +27,15 @@ void WithoutP::note(M* m, std::int64_t now_ns, Computes computes, Stretch stretc
   m->without_p.stretch = stretch;
   m->without_p.looked_ns = m->without_p.taken_ns = now_ns;
   m->without_p.gap_ns = kFirstGapNs;
+  m->without_p.waits_for = 0;
   if (std::exchange(m->without_p.listed, true)) return;
   m->without_p.next = std::exchange(first_, m);
+}
+
+bool WithoutP::somebody_waits_for(std::uintptr_t lock) const {
+  for (const M* m = first_; m != nullptr; m = m->without_p.next)
+    if (m->without_p.waits_for == lock && m->grip.is_taken()) return true;
+  return false;
 }
 
 void WithoutP::note_announced(std::int64_t now_ns) {

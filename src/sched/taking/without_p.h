@@ -35,6 +35,8 @@ class WithoutP {
   bool any() const { return first_ != nullptr; }
   // The Ms that compute, as far as is known, and have not been stopped yet.
   int computing() const { return computing_; }
+  // One of those whose P sysmon took slept at this futex then.
+  bool somebody_waits_for(std::uintptr_t lock) const;
   // Looks at each M, and forgets the Ms that came back. Returns when to look again.
   std::int64_t look(std::int64_t now_ns);
 

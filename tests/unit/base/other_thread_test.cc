@@ -6,6 +6,9 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <thread>
 
 #include "base/sanitizer.h"
@@ -127,6 +130,46 @@ TEST(OtherThread, OneThatTheKernelAloneCanWakeDoesNotSleepLightly) {
   for (const int end : ends) close(end);
 }
 #endif
+
+TEST(OtherThread, OneThatWaitsForALockTellsWhichOne) {
+#ifdef __aarch64__
+  GTEST_SKIP() << "an emulator shows calls of its own";
+#endif
+  Sleeper reads;
+  EXPECT_EQ(lock_waited_for(reads.id()), 0u);
+  std::mutex lock;
+  std::atomic<pid_t> id{0};
+  std::unique_lock hold(lock);
+  std::thread waits([&] {
+    id = gettid();
+    std::scoped_lock mine(lock);
+  });
+  wait_until([&] { return id != 0 && is_asleep_lightly(id); });
+  EXPECT_EQ(lock_waited_for(id), reinterpret_cast<std::uintptr_t>(lock.native_handle()));
+  hold.unlock();
+  waits.join();
+  EXPECT_EQ(lock_waited_for(id), 0u);
+}
+
+TEST(OtherThread, OneThatWaitsForAConditionWaitsForNoLock) {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool over = false;
+  std::atomic<pid_t> id{0};
+  std::thread waits([&] {
+    std::unique_lock hold(lock);
+    id = gettid();
+    changed.wait(hold, [&] { return over; });
+  });
+  wait_until([&] { return id != 0 && is_asleep_lightly(id); });
+  EXPECT_EQ(lock_waited_for(id), 0u);
+  {
+    std::scoped_lock hold(lock);
+    over = true;
+  }
+  changed.notify_one();
+  waits.join();
+}
 
 TEST(OtherThread, OneThatHasEndedHasUsedNothing) {
   Sleeper sleeper;
