@@ -6,8 +6,8 @@
 // goroutine. What it sees, and what it does:
 //   in blocking() since the last look                  takes the P
 //   the same goroutine, its thread asleep in the       takes the P: a library blocks without
-//     kernel                                           saying so. For a lock? Then a stopped
-//                                                      goroutine may hold it, and gets the P
+//     kernel                                           saying so. The second one that waits for
+//                                                      a lock gives it to a stopped goroutine
 //   the same goroutine, its thread has used up its     takes the P; the slice is much shorter when
 //     slice                                            a timer is due, or a goroutine was woken
 //                                                      and no P is free for it
